@@ -87,8 +87,13 @@ let foundations: [Target] = [
         ])
 ]
 
-// A heap and a stack that forget: C, because it takes the place of the C library's calls.
-let wiping: [Target] = [.target(name: "CWiping", path: "Sources/Foundations/CWiping")]
+// A heap and a stack that forget: C, because it takes the place of the C library's calls. SQLite's settings:
+// C, because of a call of variable length.
+let ownC: [Target] = [
+    .target(name: "CWiping", path: "Sources/Foundations/CWiping"),
+    .target(
+        name: "CSQLite", path: "Sources/Foundations/CSQLite", linkerSettings: [.linkedLibrary("sqlite3")])
+]
 
 // L2: neighbours that never import each other.
 let rooms: [Target] = [
@@ -115,7 +120,7 @@ let rooms: [Target] = [
     library("Services/APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
     library("Services/FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, cryptoExtras]),
     library("Stores/MemoryStore", ["PushModel"]),
-    library("Stores/SQLiteStore", ["PushModel", grdb, sqlite, lifecycle]),
+    library("Stores/SQLiteStore", ["PushModel", "CSQLite", grdb, sqlite, lifecycle]),
     library("Stores/PostgresStore", ["PushModel", "Dialling", "CPostgres", lifecycle])
 ]
 
@@ -369,6 +374,6 @@ let package = Package(
         dependency("https://github.com/jpsim/Yams", "6.2.2"),
         dependency("https://github.com/swiftlang/swift-docc-plugin", "1.5.0")
     ],
-    targets: foundations + wiping + rooms + doors + application + suites + fuzzing,
+    targets: foundations + ownC + rooms + doors + application + suites + fuzzing,
     swiftLanguageModes: [.v6]
 )

@@ -57,6 +57,18 @@ package struct Digest16: Sendable, Hashable, Comparable {
     package static func < (left: Self, right: Self) -> Bool {
         left.high != right.high ? left.high < right.high : left.low < right.low
     }
+
+    /// Multiplied by a secret of the process instead of the library's own hash, which is four times as dear
+    /// and is looked up with some twenty times a push. The bytes are random, or come from a keyed hash
+    /// already: what is left for a stranger to choose is nothing.
+    package func _rawHashValue(seed: Int) -> Int {
+        // Test data counts in the one half or the other.
+        let both = low ^ high &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(bitPattern: Int64(seed))
+        let product = both.multipliedFullWidth(by: Self.factor)
+        return Int(truncatingIfNeeded: product.high ^ product.low)
+    }
+
+    private static let factor = UInt64.random(in: .min ... .max) | 1
 }
 
 /// The name of one owed push: a UUIDv7 (RFC 9562 §5.7), minted when the push is accepted.
@@ -66,6 +78,8 @@ package struct PushID: Sendable, Hashable, Comparable {
     package let value: Digest16
 
     package init(_ value: Digest16) { self.value = value }
+
+    package func _rawHashValue(seed: Int) -> Int { value._rawHashValue(seed: seed) }
 
     /// 48 bits of `time`, version 7, 74 random bits.
     package init(at time: UnixTime, random first: UInt64, _ second: UInt64) {

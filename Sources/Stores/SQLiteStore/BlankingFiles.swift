@@ -3,6 +3,7 @@ import Glibc
 #elseif canImport(Darwin)
 import Darwin
 #endif
+import CSQLite
 import GRDBSQLite
 package import PushModel
 import Synchronization
@@ -22,6 +23,8 @@ package enum BlankingFiles {
     }
 
     private static let isInstalled: Bool = {
+        // Before anything else, or it changes nothing, which is no fault.
+        _ = sealbell_sqlite_configure()
         guard let base, let ours = UnsafeMutablePointer<sqlite3_vfs>(bitPattern: own) else { return false }
         ours.initialize(to: base.pointee)
         ours.pointee.pNext = nil

@@ -61,6 +61,25 @@ struct SQL {
         }
     }
 
+    /// Binds bytes that are not copied: until ``release()`` they must stand where they do.
+    mutating func bind(lent value: UnsafeRawBufferPointer) {
+        position += 1
+        if let base = value.baseAddress, value.count > 0 {
+            sqlite3_bind_blob(statement, position, base, Int32(value.count), nil)
+        } else {
+            sqlite3_bind_zeroblob(statement, position, 0)
+        }
+    }
+
+    /// Binds a digest that is laid down there.
+    mutating func bind(_ value: Digest16?, at place: DigestDesk.Place) {
+        guard let value else { return skip() }
+        bind(lent: place.lay(value))
+    }
+
+    /// Forgets what was bound. The statement must have run.
+    func release() { sqlite3_clear_bindings(statement) }
+
     mutating func bind(_ value: String) {
         position += 1
         let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
@@ -106,6 +125,30 @@ struct SQL {
         let count = Int(sqlite3_column_bytes(statement, column))
         return read(UnsafeRawBufferPointer(start: base, count: base == nil ? 0 : count))
     }
+}
+
+/// Where digests stand while a statement runs that does not copy them.
+final class DigestDesk {
+    /// Of 16 bytes.
+    struct Place {
+        fileprivate let bytes: UnsafeMutableRawBufferPointer
+
+        fileprivate func lay(_ digest: Digest16) -> UnsafeRawBufferPointer {
+            bytes.storeBytes(of: digest.high.bigEndian, toByteOffset: 0, as: UInt64.self)
+            bytes.storeBytes(of: digest.low.bigEndian, toByteOffset: 8, as: UInt64.self)
+            return UnsafeRawBufferPointer(bytes)
+        }
+    }
+
+    private let places: [Place]
+
+    init(places: Int) {
+        self.places = (0..<places).map { _ in Place(bytes: .allocate(byteCount: 16, alignment: 8)) }
+    }
+
+    deinit { for place in places { place.bytes.deallocate() } }
+
+    subscript(_ number: Int) -> Place { places[number] }
 }
 
 /// The columns of a stored row. SQLite keeps a value of any type in any column, so each is looked at: what

@@ -40,7 +40,7 @@ extension SQLiteWriter {
             sql.bind(claimed[index].row)
             try sql.run()
             claimed[index].epoch += 1
-            unparked.set(claimed[index].row, claimed[index].record)
+            unparked.set(claimed[index].row, UnparkedRows.Row(record: claimed[index].record))
         }
         memory.parked[lane, default: 0] -= claimed.count
         return claimed

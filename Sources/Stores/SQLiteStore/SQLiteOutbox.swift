@@ -105,31 +105,7 @@ extension SQLiteWriter {
         _ push: StoredPush, first: OutcomeKind? = nil, now: UnixTime, _ db: Database
     ) throws -> Int64 {
         let row = memory.nextRow
-        var sql = try SQL(
-            db,
-            """
-            INSERT INTO outbox (seq, id, lane, class, origin, record, touched_at, not_before, custody_ends,
-            attempt, owner, epoch, parked, mark, first, sealed, address)
-            VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
-            """)
-        sql.bind(row)
-        sql.bind(push.id.value)
-        sql.bind(push.lane)
-        sql.bind(Int(push.pushClass.rawValue))
-        sql.bind(push.origin)
-        sql.bind(push.record)
-        sql.bind(push.touchedAt)
-        sql.bind(push.notBefore)
-        sql.bind(push.custodyEnds)
-        sql.bind(push.attempt)
-        sql.bind(owner)
-        sql.bind(push.epoch)
-        sql.bind(push.parked ? 1 : 0)
-        sql.bind(push.mark)
-        if let first { sql.bind(Int(first.rawValue)) } else { sql.skip() }
-        sql.bind(push.sealed)
-        sql.bind(push.address)
-        do { try sql.run() } catch let fault as SQLFault where fault.isTaken {
+        do { try write(push, as: row, first: first, db) } catch let fault as SQLFault where fault.isTaken {
             // A row stands there whose number was changed.
             let next = try Self.highest(db, Self.lastRow) + 1
             guard next != row else { throw fault }
@@ -143,10 +119,44 @@ extension SQLiteWriter {
         if push.parked {
             memory.parked[push.lane, default: 0] += 1
         } else {
-            unparked.set(row, push.record)
+            let written = UnparkedRows.Written(
+                id: push.id, epoch: push.epoch, lane: push.lane, bytes: push.sealed.count, first: first)
+            unparked.set(row, UnparkedRows.Row(record: push.record, written: written))
         }
         if let mark = push.mark { insertMark(mark, row: row, now: now) }
         return row
+    }
+
+    private func write(_ push: StoredPush, as row: Int64, first: OutcomeKind?, _ db: Database) throws {
+        var sql = try SQL(
+            db,
+            """
+            INSERT INTO outbox (seq, id, lane, class, origin, record, touched_at, not_before, custody_ends,
+            attempt, owner, epoch, parked, mark, first, sealed, address)
+            VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+            """)
+        sql.bind(row)
+        sql.bind(push.id.value, at: desk[0])
+        sql.bind(push.lane)
+        sql.bind(Int(push.pushClass.rawValue))
+        sql.bind(push.origin, at: desk[1])
+        sql.bind(push.record, at: desk[2])
+        sql.bind(push.touchedAt)
+        sql.bind(push.notBefore)
+        sql.bind(push.custodyEnds)
+        sql.bind(push.attempt)
+        sql.bind(owner, at: desk[3])
+        sql.bind(push.epoch)
+        sql.bind(push.parked ? 1 : 0)
+        sql.bind(push.mark, at: desk[4])
+        if let first { sql.bind(Int(first.rawValue)) } else { sql.skip() }
+        // The row is copied once, into its page, and not for each value before that.
+        try push.sealed.withUnsafeBytes { sealed in
+            sql.bind(lent: sealed)
+            sql.bind(push.address, at: desk[5])
+            defer { sql.release() }
+            try sql.run()
+        }
     }
 
     /// The push that holds a mark, if one does.
@@ -175,7 +185,18 @@ extension SQLiteWriter {
         _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime, _ db: Database
     ) throws -> [Bool] {
         var blob: [UInt8] = []
-        let results = try steps.map { try settle($0, blob: &blob, now: now, db) }
+        /// Rows that have ended and stand in the file still.
+        var ended: [Int64] = []
+        let results = try steps.map { step in
+            if ends(step, blob: &blob, now: now) {
+                ended.append(step.row)
+                return true
+            }
+            // It may be about one of these.
+            try delete(&ended, db)
+            return try settle(step, blob: &blob, now: now, db)
+        }
+        try delete(&ended, db)
         if !blob.isEmpty {
             var sql = try SQL(db, "INSERT OR REPLACE INTO marks (seq, made_at, entries) VALUES (?,?,?)")
             sql.bind(memory.nextBlob)
@@ -191,6 +212,46 @@ extension SQLiteWriter {
         try endOwed(changed, now: now, db)
         try purgeMarks(now: now, db)
         return results
+    }
+
+    /// Ends a row that stands as this process wrote it, but for the file: nearly every push.
+    ///
+    /// - Returns: false, and nothing has changed, when it goes on, or has to be read first.
+    private func ends(_ step: StoredSettlement, blob: inout [UInt8], now: UnixTime) -> Bool {
+        switch step.step {
+        case .settle, .withdraw: break
+        case .park, .retry: return false
+        }
+        guard let written = unparked.take(step) else { return false }
+        endMark(step, first: written.first ?? step.first, blob: &blob, now: now)
+        forget(written.lane, written.bytes)
+        return true
+    }
+
+    /// Deletes them, those in a row with one statement: pushes that came together mostly end together.
+    private func delete(_ rows: inout [Int64], _ db: Database) throws {
+        guard !rows.isEmpty else { return }
+        rows.sort()
+        var start = 0
+        for index in rows.indices where index + 1 == rows.count || rows[index + 1] != rows[index] + 1 {
+            var sql = try SQL(db, "DELETE FROM outbox WHERE seq BETWEEN ? AND ?")
+            sql.bind(rows[start])
+            sql.bind(rows[index])
+            try sql.run()
+            start = index + 1
+        }
+        rows.removeAll(keepingCapacity: true)
+    }
+
+    /// The mark of a push that has ended, and was withdrawn or not.
+    private func endMark(
+        _ step: StoredSettlement, first: OutcomeKind?, blob: inout [UInt8], now: UnixTime
+    ) {
+        guard let mark = step.mark else { return }
+        guard case .settle = step.step else { return moveMark(mark, to: nil, now: now) }
+        let entry = blob.count / MarkBlob.entryBytes
+        MarkBlob.append(mark, step.id, first, to: &blob)
+        moveMark(mark, to: .settled(blob: memory.nextBlob, entry: entry), now: now)
     }
 
     private func settle(
@@ -216,21 +277,14 @@ extension SQLiteWriter {
         let record = row.digest(4)
         row.finish()
         if case .retry(_, _, _, parked: false) = step.step {
-            unparked.set(step.row, record)
+            unparked.set(step.row, UnparkedRows.Row(record: record))
         } else {
             unparked.set(step.row, nil)
         }
         if wasParked { memory.parked[lane, default: 0] -= 1 }
         switch step.step {
-        case .settle:
-            if let mark = step.mark {
-                let entry = blob.count / MarkBlob.entryBytes
-                MarkBlob.append(mark, step.id, first, to: &blob)
-                moveMark(mark, to: .settled(blob: memory.nextBlob, entry: entry), now: now)
-            }
-            try remove(step.row, lane, size, db)
-        case .withdraw:
-            if let mark = step.mark { moveMark(mark, to: nil, now: now) }
+        case .settle, .withdraw:
+            endMark(step, first: first, blob: &blob, now: now)
             try remove(step.row, lane, size, db)
         case .park:
             var sql = try SQL(db, "UPDATE outbox SET parked = 1 WHERE seq = ? RETURNING lane")
@@ -291,6 +345,11 @@ extension SQLiteWriter {
         var sql = try SQL(db, "DELETE FROM outbox WHERE seq = ?")
         sql.bind(row)
         try sql.run()
+        forget(lane, size)
+    }
+
+    /// Counts a row no more.
+    private func forget(_ lane: String, _ size: Int) {
         memory.rows -= 1
         memory.bytes -= size
         memory.owedByApp.add(lane, rows: -1, bytes: -size)

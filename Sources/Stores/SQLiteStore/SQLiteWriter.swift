@@ -33,6 +33,8 @@ final class SQLiteWriter {
     var recentChanges = RecentChanges()
     /// Pushes that went with their registrations in this transaction, and stood as in memory.
     var ended: [PushID] = []
+    /// As many as a push has.
+    let desk = DigestDesk(places: 6)
     /// Undoes of the mark index, newest last.
     private var markUndo: [(Digest16, MarkIndex.Place?)] = []
     private var saved = Memory()

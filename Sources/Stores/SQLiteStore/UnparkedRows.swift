@@ -1,25 +1,55 @@
 import PushModel
 
 /// Which rows of this process stand as in memory, and of which registrations: what ends with one of those is
-/// found by it.
+/// found by it. Nobody else changes such a row, so that it can be settled without being read.
 ///
 /// An index in the file would be written twice for each push, though few registrations end while something is
 /// owed to them. In memory it is an entry for each push that lanes hold, which are a few thousand of each.
 struct UnparkedRows {
-    private var records: [Int64: Digest16] = [:]
+    struct Row {
+        let record: Digest16?
+        /// What settling it needs; `nil`: it has to be read.
+        var written: Written?
+    }
+
+    /// A row as it was written, and stands.
+    struct Written {
+        let id: PushID
+        let epoch: Int64
+        let lane: String
+        /// Of its sealed part.
+        let bytes: Int
+        let first: OutcomeKind?
+    }
+
+    private var standing: [Int64: Row] = [:]
     /// What stood before, newest last, so that a transaction can be undone.
-    private var before: [(row: Int64, record: Digest16?)] = []
+    private var before: [(number: Int64, row: Row?)] = []
 
-    var count: Int { records.count }
+    var count: Int { standing.count }
 
-    mutating func set(_ row: Int64, _ record: Digest16?) {
-        let stood = records.updateOrRemove(row, record)
-        if record != nil || stood != nil { before.append((row, stood)) }
+    mutating func set(_ number: Int64, _ row: Row?) {
+        let stood = standing.updateOrRemove(number, row)
+        if row != nil || stood != nil { before.append((number, stood)) }
+    }
+
+    /// Removes a row that is to be settled, if it stands as the lane has it.
+    ///
+    /// - Returns: `nil`, and nothing has changed, when the file has to be asked.
+    mutating func take(_ step: StoredSettlement) -> Written? {
+        guard let row = standing[step.row], let written = row.written, written.id == step.id,
+            written.epoch == step.epoch
+        else { return nil }
+        standing[step.row] = nil
+        before.append((step.row, row))
+        return written
     }
 
     /// Looks through all of them.
     func rows(of keys: Set<Digest16>) -> [Int64] {
-        records.filter { keys.contains($0.value) }.map(\.key)
+        standing.compactMap { number, row in
+            row.record.map { keys.contains($0) } ?? false ? number : nil
+        }
     }
 
     // MARK: undoing
@@ -29,8 +59,8 @@ struct UnparkedRows {
     mutating func keep() { before.removeAll(keepingCapacity: true) }
 
     mutating func undo(to changes: Int) {
-        while before.count > changes, let (row, record) = before.popLast() {
-            _ = records.updateOrRemove(row, record)
+        while before.count > changes, let (number, row) = before.popLast() {
+            _ = standing.updateOrRemove(number, row)
         }
     }
 }
