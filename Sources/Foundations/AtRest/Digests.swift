@@ -8,6 +8,7 @@ final class Digests: Sendable {
     private let lookup: Secret
     private let originKey: Secret
     private let markKey: Secret
+    private let sending: KeyedPermutation
     /// Spaces come from the configuration and from static words: a handful.
     private let spaces = Mutex<[Space: Secret]>([:])
 
@@ -15,6 +16,10 @@ final class Digests: Sendable {
         self.lookup = lookup
         originKey = Self.derive(lookup, "origin", "")
         markKey = Self.derive(lookup, "mark", "")
+        sending = KeyedPermutation(
+            key: Self.derive(lookup, "sent", "").reveal {
+                Secret(copying: UnsafeRawBufferPointer(rebasing: $0[..<16]))
+            })
     }
 
     private static func derive(_ key: Secret, _ use: StaticString, _ name: String) -> Secret {
@@ -59,5 +64,20 @@ final class Digests: Sendable {
             withUnsafeBytes(of: (origin.high, origin.low, UInt64(occurrence))) { hash.update($0) }
             hash.update(identity)
         }
+    }
+
+    /// Under which name a push is sent, given that of its row: version 4, which shows nothing. A row of an
+    /// earlier version may have been sent already, under its own name, and keeps it.
+    func sentAs(_ id: PushID) -> PushID {
+        guard id.version == 8 else { return id }
+        let free = sending.forward(id.free)
+        return PushID(version: 4, left: free.left, right: free.right)
+    }
+
+    /// The other way round.
+    func row(sentAs id: PushID) -> PushID {
+        guard id.version == 4 else { return id }
+        let free = sending.back(id.free)
+        return PushID(version: 8, left: free.left, right: free.right)
     }
 }

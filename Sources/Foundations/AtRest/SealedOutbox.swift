@@ -10,13 +10,14 @@ extension SealedStore: CustodyTaking {
     /// Seals each push once; what is handed over in memory is the push as it came, never unsealed.
     package func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
         let now = world.now()
-        let rows = seal(acceptance, now)
-        let changes = stored(acceptance.changes)
+        var rows = seal(acceptance, now)
+        let changes = stored(try await placed(acceptance.changes))
         switch try await outbox.accept(rows, changes: changes, now: doubted.now.judged) {
         case .refused(let index):
             return .refused(index: index)
-        case .committed(let admissions):
+        case .committed(var admissions):
             guard admissions.count == rows.count else { throw StoreError(.corrupt) }
+            admissions = try await takenAgain(&rows, admissions)
             var answers: [Admission] = []
             answers.reserveCapacity(rows.count)
             for index in rows.indices {
@@ -56,8 +57,9 @@ extension SealedStore: CustodyTaking {
             }
             if lane?.name != item.lane { lane = (item.lane, item.lane.description) }
             var row = StoredPush(
-                row: 0, id: PushID(at: now, random: random.next(), random.next()), lane: lane?.text ?? "",
-                pushClass: push.pushClass, origin: from, record: push.record.map(digests.digest),
+                row: 0, id: PushID(ofRowAt: now, random: random.next(), random.next()),
+                lane: lane?.text ?? "", pushClass: push.pushClass, origin: from,
+                record: push.record.map(digests.digest),
                 touchedAt: push.touchedAt, address: push.registeredAddress,
                 notBefore: max(now, item.notBefore ?? now), custodyEnds: push.custodyEnds, attempt: 0,
                 epoch: 0, parked: item.parked, mark: mark(push, from, &occurrences, acceptance.items.count),
@@ -99,7 +101,8 @@ extension SealedStore: Settling {
                     row: settlement.push.row, id: settlement.push.id, epoch: settlement.push.epoch,
                     mark: settlement.push.mark, step: settlement.step, first: settlement.first))
         }
-        return try await outbox.settle(steps, feedback: stored(feedback), now: doubted.now.judged)
+        let changes = stored(try await placed(feedback))
+        return try await outbox.settle(steps, feedback: changes, now: doubted.now.judged)
     }
 }
 
@@ -164,7 +167,8 @@ extension SealedStore: LaneClaims {
         let standing = Dictionary(zip(keys, found), uniquingKeysWith: { first, _ in first })
         return Set(
             rows.filter { row in
-                row.record.map { !row.stands(by: standing[$0] ?? nil) } ?? false
+                guard let record = row.record.map({ standing[$0] ?? nil }) else { return false }
+                return !row.stands(by: record) && !hasRenamed(row.address, record)
             }.map(\.id))
     }
 
@@ -208,7 +212,8 @@ extension SealedStore {
         _ message: ProviderMessage
     ) -> OwedPush {
         OwedPush(
-            id: row.id, row: handle, lane: lane, pushClass: row.pushClass, origin: row.origin,
+            id: row.id, sentAs: digests.sentAs(row.id), row: handle, lane: lane, pushClass: row.pushClass,
+            origin: row.origin,
             record: row.record, touchedAt: row.touchedAt, registeredAddress: row.address,
             notBefore: row.notBefore, custodyEnds: row.custodyEnds, attempt: row.attempt, epoch: epoch,
             mark: row.mark,

@@ -46,7 +46,7 @@ extension SealedStore: Registry {
 
     package func apply(_ changes: [Change]) async throws(StoreError) -> Applied {
         guard !changes.isEmpty else { return .committed }
-        return try await records.apply(stored(changes), now: doubted.now.judged)
+        return try await records.apply(stored(try await placed(changes)), now: doubted.now.judged)
     }
 
     package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
@@ -101,7 +101,7 @@ extension SealedStore: Registry {
         }
     }
 
-    private func seal(_ record: Record, beside registration: Digest16? = nil) -> StoredRecord {
+    func seal(_ record: Record, beside registration: Digest16? = nil) -> StoredRecord {
         let key = digests.digest(record.key)
         var record = record
         if !record.key.space.keepsNames { record.key = RecordKey(record.key.space, Secret([])) }

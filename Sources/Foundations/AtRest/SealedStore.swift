@@ -19,6 +19,8 @@ package final class SealedStore: Sendable {
     let broken = Mutex(BrokenPushes())
     /// The same of records.
     let brokenRecords = Mutex(BrokenRecords())
+    /// As of the last look into the store.
+    let addressForm = Mutex(AddressForm.former)
     let doubted: DoubtedClock
     let services: PushServices
 
@@ -56,10 +58,15 @@ package final class SealedStore: Sendable {
             // writes that down and then looks who is there. So one of the two sees the other.
             try await engine.renew(for: Self.startSpan)
             try await announce(upkeep, isStarting: true)
+            try await lookAtForm()
+            if addressForm.withLock({ $0 }) != .own {
+                try await upkeep.put(setting: AddressForm.name(upkeep.owner), to: [])
+            }
         }
         if try await settings.setting(StoreSetting.copiedTo) != nil { throw StoreError(.moved) }
         if try await settings.setting(StoreSetting.filledFrom) != nil { throw StoreError(.unfinished) }
         try await check(keys, upkeep)
+        try await lookAtForm()
         if let upkeep { try await announce(upkeep, isStarting: false) }
     }
 
@@ -74,7 +81,11 @@ package final class SealedStore: Sendable {
             guard let number = UInt32(name.dropFirst(StoreSetting.check.count)) else { continue }
             known = max(known ?? 0, number)
         }
-        guard let known else { return try await prove(keys.seal[0].number) }
+        guard let known else {
+            // Nothing stands here yet, so nothing has a former form.
+            _ = try await settings.settle(setting: StoreSetting.form, to: [AddressForm.own.rawValue])
+            return try await prove(keys.seal[0].number)
+        }
         guard sealer.use(known) else { throw StoreError(.wrongKey) }
     }
 
@@ -113,6 +124,10 @@ package final class SealedStore: Sendable {
         }
         guard result else { throw StoreError(.wrongKey) }
     }
+
+    /// The name of the row of a push that was sent under this name. Of a push without a row, and of one of an
+    /// earlier version, it is the name itself.
+    package func row(sentAs id: PushID) -> PushID { digests.row(sentAs: id) }
 
     /// Tells the others on this store which keys this relay holds, if they have not been told.
     func announce(_ upkeep: any StoreNotes, isStarting: Bool) async throws(StoreError) {

@@ -44,7 +44,9 @@ enum StoredCodec {
     // MARK: records
 
     /// The names first, so that they can be digested anew under another lookup key.
-    static func size(_ record: Record) -> Int {
+    static func size(_ record: Record) -> Int { bareSize(record) + padding(record) }
+
+    private static func bareSize(_ record: Record) -> Int {
         func size(_ key: RecordKey?) -> Int {
             9 + (key.map { $0.space.text.utf8.count + $0.name.count } ?? 0)
         }
@@ -57,9 +59,54 @@ enum StoredCodec {
         writer.put(version)
         writer.put(record.key.name)
         put(record.owner, to: &writer)
-        put(record.address, to: &writer)
+        if let address = record.address, address.space.isAddresses {
+            put(RecordKey(address.space, padded(address.name, by: padding(record))), to: &writer)
+        } else {
+            put(record.address, to: &writer)
+        }
         writer.put(record.body)
         return writer.count
+    }
+
+    // MARK: sizes of registrations
+
+    /// No less is made for a device token and its app, twice in each registration: once in its address, once
+    /// in its body. Tokens of Google's are shorter than that, and Apple's much shorter.
+    private static let addressRoom = 180
+    private static let smallSize = 512
+    private static let sizeStep = 1_024
+    /// Of the name's own length, behind the padding.
+    private static let trailerBytes = 4
+
+    /// How many bytes are added to a registration's address, so that its size does not tell Apple's device
+    /// from Google's: as many as if the token had ``addressRoom``, and then up to half a KiB or whole ones.
+    /// They stand in the name of the address, which earlier versions read over.
+    private static func padding(_ record: Record) -> Int {
+        guard let address = record.address, address.space.isAddresses else { return 0 }
+        let bare = bareSize(record) + trailerBytes
+        let roomy = bare + 2 * max(0, addressRoom - address.name.count)
+        let size = roomy <= smallSize ? smallSize : (roomy + sizeStep - 1) / sizeStep * sizeStep
+        return size - bare + trailerBytes
+    }
+
+    /// Name ‖ zeros ‖ length of the name (4, big-endian).
+    private static func padded(_ name: Secret, by padding: Int) -> Secret {
+        Secret(count: name.count + padding) { out in
+            out.initializeMemory(as: UInt8.self, repeating: 0)
+            name.reveal { out.copyMemory(from: $0) }
+            out.storeBytes(
+                of: UInt32(clamping: name.count).bigEndian, toByteOffset: out.count - trailerBytes,
+                as: UInt32.self)
+        }
+    }
+
+    private static func unpadded(_ field: Secret) -> Secret? {
+        field.reveal { bytes in
+            guard bytes.count >= trailerBytes else { return nil }
+            let end = bytes.count - trailerBytes
+            let count = Int(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: end, as: UInt32.self)))
+            return count <= end ? Secret(copying: UnsafeRawBufferPointer(rebasing: bytes[..<count])) : nil
+        }
     }
 
     private static func put(_ key: RecordKey?, to writer: inout StoredWriter) {
@@ -81,7 +128,11 @@ enum StoredCodec {
         guard reader.byte() == version, let name = reader.secret(), let owner = key(&reader),
             let address = key(&reader), let body = reader.secret(), reader.isAtEnd
         else { return nil }
-        return RecordBody(name: name, owner: owner, address: address, body: body)
+        guard let named = address, named.space.isAddresses else {
+            return RecordBody(name: name, owner: owner, address: address, body: body)
+        }
+        guard let bare = unpadded(named.name) else { return nil }
+        return RecordBody(name: name, owner: owner, address: RecordKey(named.space, bare), body: body)
     }
 
     private static func key(_ reader: inout StoredReader) -> RecordKey?? {

@@ -71,9 +71,11 @@ package struct Digest16: Sendable, Hashable, Comparable {
     private static let factor = UInt64.random(in: .min ... .max) | 1
 }
 
-/// The name of one owed push: a UUIDv7 (RFC 9562 §5.7), minted when the push is accepted.
+/// The name of one owed push: a UUID that begins with the time, minted when the push is accepted.
 ///
-/// It is the `apns-id` of every attempt, so a double can be recognised on the other side.
+/// Of a push with a row it is version 8 (RFC 9562 §5.8), and another name stands in its requests, so that
+/// nobody finds the row by what a push service knows (``OwedPush/sentAs``). Version 7 (§5.7) are pushes that
+/// have no row, and rows of earlier versions: those are sent under it as it is.
 package struct PushID: Sendable, Hashable, Comparable {
     package let value: Digest16
 
@@ -83,10 +85,33 @@ package struct PushID: Sendable, Hashable, Comparable {
 
     /// 48 bits of `time`, version 7, 74 random bits.
     package init(at time: UnixTime, random first: UInt64, _ second: UInt64) {
+        self.init(at: time, version: 7, first, second)
+    }
+
+    /// The same in version 8: of a push with a row.
+    package init(ofRowAt time: UnixTime, random first: UInt64, _ second: UInt64) {
+        self.init(at: time, version: 8, first, second)
+    }
+
+    private init(at time: UnixTime, version: UInt8, _ first: UInt64, _ second: UInt64) {
         let stamp = UInt64(bitPattern: time.milliseconds) & 0xFFFF_FFFF_FFFF
+        self.init(version: version, left: stamp << 12 | first & 0x0FFF, right: second)
+    }
+
+    /// - Parameters:
+    ///   - left: what stands before and behind the version; 60 bits of it count.
+    ///   - right: what stands behind the variant; 62 bits of it count.
+    package init(version: UInt8, left: UInt64, right: UInt64) {
+        let form = UInt64(version & 0xF) << 12
         value = Digest16(
-            high: stamp << 16 | 0x7000 | first & 0x0FFF,
-            low: 0x8000_0000_0000_0000 | second & 0x3FFF_FFFF_FFFF_FFFF)
+            high: (left >> 12 & 0xFFFF_FFFF_FFFF) << 16 | form | left & 0x0FFF,
+            low: 0x8000_0000_0000_0000 | right & 0x3FFF_FFFF_FFFF_FFFF)
+    }
+
+    package var version: UInt8 { UInt8(truncatingIfNeeded: value.high >> 12 & 0xF) }
+    /// The 122 bits that the form of a UUID leaves free.
+    package var free: (left: UInt64, right: UInt64) {
+        ((value.high >> 16) << 12 | value.high & 0x0FFF, value.low & 0x3FFF_FFFF_FFFF_FFFF)
     }
 
     /// When the push was accepted: the stamp of the id.

@@ -85,6 +85,9 @@ package struct Push: Sendable {
 /// A push that the relay owes.
 package struct OwedPush: Sendable {
     package let id: PushID
+    /// The `apns-id` of every attempt, so a double can be recognised on the other side. Of a push with a row
+    /// it is another one than its `id`: only the store's key tells which belongs to which.
+    package let sentAs: PushID
     /// The engine's own handle for the row; means nothing outside the engine that gave it.
     package let row: Int64
     package var lane: LaneName
@@ -110,13 +113,17 @@ package struct OwedPush: Sendable {
     /// Attempts made so far.
     package var attempt: Int { attempts.made }
 
-    /// - Parameter attempt: as the row keeps it (``Attempts/init(stored:)``).
+    /// - Parameters:
+    ///   - sentAs: `nil`: as the id.
+    ///   - attempt: as the row keeps it (``Attempts/init(stored:)``).
     package init(
-        id: PushID, row: Int64, lane: LaneName, pushClass: PushClass, origin: Digest16, record: Digest16?,
+        id: PushID, sentAs: PushID? = nil, row: Int64, lane: LaneName, pushClass: PushClass, origin: Digest16,
+        record: Digest16?,
         touchedAt: UnixTime, registeredAddress: Digest16? = nil, notBefore: UnixTime, custodyEnds: UnixTime,
         attempt: Int, epoch: Int64, mark: Digest16?, instance: ConfiguredName, message: ProviderMessage
     ) {
         self.id = id
+        self.sentAs = sentAs ?? id
         self.row = row
         self.lane = lane
         self.pushClass = pushClass
@@ -142,6 +149,7 @@ package struct OwedPush: Sendable {
         instance: ConfiguredName
     ) {
         self.id = id
+        sentAs = id
         row = 0
         self.lane = lane
         pushClass = push.pushClass

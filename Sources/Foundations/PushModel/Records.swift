@@ -11,6 +11,17 @@ package struct Space: Sendable, Hashable, CustomStringConvertible {
     package static let learned = Space(core: "learned")
     /// Where earlier versions kept that, with tokens in the bodies, and for ever. `purge` empties it.
     package static let retired = Space(core: "environment")
+    /// Where earlier versions named the addresses of all instances' registrations.
+    package static let formerAddresses = Space(core: "address")
+    /// Where those of one instance's registrations are named: equal addresses of two look unrelated.
+    package static func addresses(of instance: ConfiguredName) -> Space { Space(instance, "address") }
+    /// The same for the instance whose room this is; `nil` for a room of the core.
+    package var addresses: Space? {
+        guard !text.hasPrefix("core/"), let slash = text.firstIndex(of: "/") else { return nil }
+        return Space(text: "\(text[..<slash])/address")
+    }
+    /// Whether it is the addresses of one instance.
+    package var isAddresses: Bool { self != .formerAddresses && text.hasSuffix("/address") }
     /// Whether the bodies of its records hold their names, so that another lookup key can find them anew.
     /// Those that are made of tokens do not: what they tell is soon learned again.
     package var keepsNames: Bool { self != .learned }
@@ -27,6 +38,13 @@ package struct RecordKey: Sendable {
     }
 }
 
+extension RecordKey {
+    /// An instance's address as earlier versions named it; `nil` where it is none.
+    package var formerAddress: RecordKey? {
+        space.isAddresses ? RecordKey(.formerAddresses, name) : nil
+    }
+}
+
 /// What the relay remembers of one registration, server, realm or challenge. All but names and body are clear
 /// columns.
 package struct Record: Sendable {
@@ -39,7 +57,7 @@ package struct Record: Sendable {
     package var key: RecordKey
     /// Indexed: all records of one owner can be paged.
     package var owner: RecordKey?
-    /// Indexed: digest(app, token), so that one dead address ends all its registrations.
+    /// Indexed: app and token, in ``Space/addresses(of:)``, so that registrations are found by their address.
     package var address: RecordKey?
     /// The store's own digest of it, set on reading. `nil` in a record not yet written.
     package var addressDigest: Digest16?

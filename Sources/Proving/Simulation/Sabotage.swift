@@ -118,7 +118,8 @@ final class Saboteur: Sendable {
             return push
         }
         return OwedPush(
-            id: push.id, row: push.row, lane: push.lane, pushClass: push.pushClass, origin: push.origin,
+            id: push.id, sentAs: push.sentAs, row: push.row, lane: push.lane, pushClass: push.pushClass,
+            origin: push.origin,
             record: push.record, touchedAt: push.touchedAt, registeredAddress: push.registeredAddress,
             notBefore: push.notBefore, custodyEnds: push.custodyEnds, attempt: push.attempts.stored,
             epoch: push.epoch, mark: push.mark, instance: push.instance, message: message)
@@ -133,7 +134,8 @@ final class Saboteur: Sendable {
         guard Self.isRefusedByUs(push) else { return push }
         let origin = Digest16(high: scheduler.random(), low: scheduler.random())
         return OwedPush(
-            id: push.id, row: push.row, lane: push.lane, pushClass: push.pushClass, origin: origin,
+            id: push.id, sentAs: push.sentAs, row: push.row, lane: push.lane, pushClass: push.pushClass,
+            origin: origin,
             record: push.record, touchedAt: push.touchedAt, registeredAddress: push.registeredAddress,
             notBefore: push.notBefore, custodyEnds: push.custodyEnds, attempt: push.attempts.stored,
             epoch: push.epoch, mark: push.mark, instance: push.instance, message: push.message)

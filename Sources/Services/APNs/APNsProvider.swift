@@ -61,7 +61,7 @@ package struct APNsProvider: DirectProvider {
         let request: HTTP2Request
         do {
             request = try requests.request(
-                for: message, id: leased.push.id, authorization: token.authorization)
+                for: message, id: leased.push.sentAs, authorization: token.authorization)
         } catch {
             return slot.refuse(error.judged, at: world.now())
         }

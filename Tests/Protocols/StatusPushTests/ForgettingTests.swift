@@ -45,7 +45,7 @@ struct ForgettingTests {
             #expect(owned.isEmpty)
             let token = Self.client.registration(1).deviceToken
             let reached = try await rig.store.page(
-                .address(StatusKeys.address(of: token, bundle: nil)), after: 0, limit: 10)
+                .address(keys.address(of: token, bundle: nil)), after: 0, limit: 10)
             #expect(reached.isEmpty)
             try await expectFollowed(0, rig)
             let left = try await rig.records()
@@ -62,10 +62,16 @@ struct ForgettingTests {
             await accepts(Self.client.end(3), rig)
             await accepts(Self.client.end(1, "tablet"), rig)
             await accepts(Self.client.end(2, "tablet"), rig)
-            let ends = try await rig.records().map { ($0.version, $0.expiresAt) }
-                .sorted { $0.1 > $1.1 }
-            #expect(ends.map(\.0) == [3, 2])
-            #expect(ends.map(\.1) == [.distantFuture, rig.world.now() + StatusLimits.requestMemory])
+            let ends = try await rig.records().sorted { $0.expiresAt > $1.expiresAt }
+            #expect(ends.map(\.version) == [3, 2])
+            #expect(ends[0].expiresAt == .distantFuture)
+            let left = ends[1].expiresAt.since(rig.world.now())
+            #expect(left > StatusLimits.requestMemory && left <= StatusLimits.requestMemory + .seconds(3_600))
+            // When somebody left is known by the hour.
+            for end in ends {
+                #expect(end.touchedAt.milliseconds % 3_600_000 == 0)
+                #expect((0..<3_600_000).contains(rig.world.now().since(end.touchedAt).wholeMilliseconds))
+            }
         }
     }
 

@@ -82,7 +82,7 @@ final class StatusRig: Sendable {
         let record = Record(
             key: relay.keys.registration(of: person, installation: registration.installationID),
             owner: relay.keys.owner(person),
-            address: StatusKeys.address(of: registration.deviceToken, bundle: bundle),
+            address: relay.keys.address(of: registration.deviceToken, bundle: bundle),
             version: registration.version, touchedAt: world.now(),
             body: StatusRow(person: person, registration).body)
         _ = try await store.apply([.put(record, if: .any)])

@@ -5,11 +5,13 @@ package struct NextcloudKeys: Sendable {
     package let pinSpace: Space
     package let alertSpace: Space
     package let voipSpace: Space
+    private let addresses: Space
 
     package init(_ instance: ConfiguredName) {
         pinSpace = Space(instance, "pin")
         alertSpace = Space(instance, "alert")
         voipSpace = Space(instance, "voip")
+        addresses = .addresses(of: instance)
     }
 
     package func pin(_ identifier: DeviceIdentifier) -> RecordKey { RecordKey(pinSpace, name(identifier)) }
@@ -19,10 +21,10 @@ package struct NextcloudKeys: Sendable {
     package func voip(_ identifier: DeviceIdentifier) -> RecordKey { RecordKey(voipSpace, name(identifier)) }
 
     /// One address of one app: bundle id ‖ 0 ‖ token, with no bundle id for FCM. Never shown to an origin.
-    package static func address(of token: Secret, bundle: String?) -> RecordKey {
+    package func address(of token: Secret, bundle: String?) -> RecordKey {
         let token = bundle == nil ? token : APNsMessage.canonical(token)
         let name = token.reveal { Secret(Array((bundle ?? "").utf8) + [0] + $0) }
-        return RecordKey(Space(core: "address"), name)
+        return RecordKey(addresses, name)
     }
 
     private func name(_ identifier: DeviceIdentifier) -> Secret {

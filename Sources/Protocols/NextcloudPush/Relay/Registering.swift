@@ -108,6 +108,6 @@ extension NextcloudRelay {
     }
 
     private func address(_ target: NextcloudTarget, _ app: NextcloudApp) -> RecordKey {
-        NextcloudKeys.address(of: target.token, bundle: target.kind == .apns ? app.bundle : nil)
+        keys.address(of: target.token, bundle: target.kind == .apns ? app.bundle : nil)
     }
 }

@@ -16,6 +16,7 @@ package struct SessionKeys: Sendable {
     package let slots: Space
     private let accounts: Space
     private let signers: Space
+    private let addresses: Space
     private let slotAddresses: Space
 
     package init(_ instance: ConfiguredName) {
@@ -24,6 +25,7 @@ package struct SessionKeys: Sendable {
         slots = Space(instance, "slot")
         accounts = Space(instance, "account")
         signers = Space(instance, "signer")
+        addresses = .addresses(of: instance)
         slotAddresses = Space(instance, "slot-address")
     }
 
@@ -84,15 +86,15 @@ package struct SessionKeys: Sendable {
     }
 
     /// One address of one app: bundle id ‖ 0 ‖ token, with no bundle id for FCM.
-    package static func address(of token: Secret, bundle: String?) -> RecordKey {
+    package func address(of token: Secret, bundle: String?) -> RecordKey {
         let token = bundle == nil ? token : APNsMessage.canonical(token)
         let name = token.reveal { Secret(Array((bundle ?? "").utf8) + [0] + $0) }
-        return RecordKey(Space(core: "address"), name)
+        return RecordKey(addresses, name)
     }
 
     /// The same where slots are found by it: a hash, for a slot may outlive its subscription.
     package func slotAddress(of token: Secret, bundle: String?) -> RecordKey {
-        let name = Self.address(of: token, bundle: bundle).name
+        let name = address(of: token, bundle: bundle).name
         return RecordKey(slotAddresses, Blake2b.digest32 { $0.update(name) })
     }
 

@@ -52,7 +52,7 @@ package struct SessionSubscription: Sendable {
     ) -> Record {
         Record(
             key: name ?? keys.subscription(account, service, token), owner: keys.owner(account),
-            address: SessionKeys.address(of: token, bundle: service.isApple ? bundle : nil),
+            address: keys.address(of: token, bundle: service.isApple ? bundle : nil),
             version: SessionVersion.live(signedAt), touchedAt: now, expiresAt: expiresAt, body: body)
     }
 

@@ -109,7 +109,7 @@ extension StatusRelay {
         let bundle = isApple ? StatusPayload.bundle(registration, policy) : nil
         let record = Record(
             key: name, owner: keys.owner(person),
-            address: StatusKeys.address(of: registration.deviceToken, bundle: bundle),
+            address: keys.address(of: registration.deviceToken, bundle: bundle),
             version: registration.version, touchedAt: now, body: StatusRow(person: person, registration).body)
         let topics = [WakuTopic.query(of: person), WakuTopic.prefixedQuery(of: person)]
         let known = try await find(topics.map { keys.topic($0) })
@@ -149,10 +149,18 @@ extension StatusRelay {
         // A message bears no time, so whoever has kept one may bring it back in years: where there was a
         // registration, its version stays. Where there was none, what can still come is what nodes keep.
         let wasRegistered = known.map { $0.state != .tombstone || $0.expiresAt == .distantFuture } ?? false
+        // The hour at which somebody left tells less than the millisecond, and nothing goes by it.
+        let hour = Self.hour(of: now)
+        let ends = hour + .seconds(3_600) + StatusLimits.requestMemory
         let tombstone = Record(
-            key: name, version: registration.version, state: .tombstone, touchedAt: now,
-            expiresAt: wasRegistered ? .distantFuture : now + StatusLimits.requestMemory, body: .none)
+            key: name, version: registration.version, state: .tombstone, touchedAt: hour,
+            expiresAt: wasRegistered ? .distantFuture : ends, body: .none)
         return try await [.put(tombstone, if: .versionBelow(registration.version))]
             + unfollowing(person, besides: registration.installationID)
+    }
+
+    /// The whole hour that has begun.
+    static func hour(of time: UnixTime) -> UnixTime {
+        UnixTime(milliseconds: time.milliseconds / 3_600_000 * 3_600_000)
     }
 }

@@ -9,6 +9,7 @@ package struct StatusKeys: Sendable {
     private let topics: Space
     private let topicIDs: Space
     private let seen: Space
+    private let addresses: Space
 
     package init(_ instance: ConfiguredName) {
         registrations = Space(instance, "reg")
@@ -16,6 +17,7 @@ package struct StatusKeys: Sendable {
         topics = Space(instance, "topic")
         topicIDs = Space(instance, "topic-id")
         seen = Space(instance, "seen")
+        addresses = .addresses(of: instance)
     }
 
     /// A hash of person and installation: a tombstone keeps neither.
@@ -44,9 +46,9 @@ package struct StatusKeys: Sendable {
     package func request(_ messageID: Secret) -> RecordKey { RecordKey(seen, messageID) }
 
     /// One address of one app: topic ‖ 0 ‖ token, with no topic for FCM.
-    package static func address(of token: Secret, bundle: String?) -> RecordKey {
+    package func address(of token: Secret, bundle: String?) -> RecordKey {
         let token = bundle == nil ? token : APNsMessage.canonical(token)
         let name = token.reveal { Secret(Array((bundle ?? "").utf8) + [0] + $0) }
-        return RecordKey(Space(core: "address"), name)
+        return RecordKey(addresses, name)
     }
 }

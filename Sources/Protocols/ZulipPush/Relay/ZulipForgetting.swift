@@ -76,7 +76,7 @@ extension ZulipServers {
         return 1
     }
 
-    /// The key under which all registrations of one address and app id are found, whatever their instance.
+    /// The key under which all registrations of one address and app id are found.
     ///
     /// - Parameter appID: the bundle id that an Apple device registered with; `nil`: a device of FCM.
     package func address(_ token: Secret, appID: String?) -> RecordKey {

@@ -14,6 +14,7 @@ package struct ZulipKeys: Sendable {
     private let tenancies: Space
     private let vacancies: Space
     private let oldKeys: Space
+    private let addresses: Space
 
     package init(_ instance: ConfiguredName) {
         servers = Space(instance, "server")
@@ -27,6 +28,7 @@ package struct ZulipKeys: Sendable {
         tenancies = Space(instance, "tenancy")
         vacancies = Space(instance, "vacated")
         oldKeys = Space(instance, "old-key")
+        addresses = .addresses(of: instance)
     }
 
     package var serverSpace: Space { servers }
@@ -75,7 +77,8 @@ package struct ZulipKeys: Sendable {
         return RecordKey(devices, withUnsafeBytes(of: &words) { Secret(copying: UnsafeRawBufferPointer($0)) })
     }
 
-    /// One address of one app, over all realms: app id ‖ 0 ‖ token. Never shown to an origin.
+    /// One address of one app, over all realms of the instance: app id ‖ 0 ‖ token.
+    /// Never shown to an origin.
     package func address(_ registration: ZulipRegistration) -> RecordKey {
         // A token id is made of the token as it was spelled (§2), and an address of the one spelling.
         let token =
@@ -83,6 +86,6 @@ package struct ZulipKeys: Sendable {
         let name = token.reveal { token in
             Secret(Array((registration.appID ?? "").utf8) + [0] + token)
         }
-        return RecordKey(Space(core: "address"), name)
+        return RecordKey(addresses, name)
     }
 }

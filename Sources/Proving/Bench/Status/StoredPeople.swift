@@ -68,7 +68,7 @@ struct StoredPeople: Sendable {
         let record = Record(
             key: keys.registration(of: person, installation: registration.installationID),
             owner: keys.owner(person),
-            address: StatusKeys.address(of: registration.deviceToken, bundle: bundle), version: 1,
+            address: keys.address(of: registration.deviceToken, bundle: bundle), version: 1,
             touchedAt: now, body: StatusRow(person: person, registration).body)
         let topics = [WakuTopic.query(of: person), WakuTopic.prefixedQuery(of: person)]
         return [.put(record, if: .any)]

@@ -1,4 +1,5 @@
 import AdminIngress
+import AtRest
 import Delivery
 import HTTPIngress
 import PushModel
@@ -20,16 +21,17 @@ struct WhyDesk: Sendable {
     }
 
     private func why(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
-        guard let id = inbound.members["push"].flatMap({ PushID(text: $0.lowercased()) }) else {
+        guard let reference = inbound.members["push"].flatMap({ PushID(text: $0.lowercased()) }) else {
             throw .status(400, "A reference is the UUID of a push: its apns-id, or what test-push printed.")
         }
+        let id = store.sealed.row(sentAs: reference)
         let row: StoredPush?
         do throws(StoreError) { row = try await store.lookup.owed(id) } catch { throw .store(error) }
         let found = trail.find(id)
         var json = JSONWriter(reserving: 512)
         json.beginObject()
         json.key("push")
-        json.string(id.text)
+        json.string(reference.text)
         json.key("accepted_at")
         json.int(id.acceptedAt.milliseconds)
         json.key("owed")

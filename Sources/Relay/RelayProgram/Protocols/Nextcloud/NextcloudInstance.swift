@@ -60,9 +60,8 @@ struct NextcloudInstance: HostedInstance {
     var override: (@Sendable (Answer) -> Outcome?)? { { NextcloudRelay.override($0) } }
     var face: (any HTTPFace)? { nextcloudFace }
 
-    /// The index is the same over all instances.
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
-        [NextcloudKeys.address(of: address, bundle: appID)]
+        [NextcloudKeys(name).address(of: address, bundle: appID)]
     }
     /// Beside each token stands what it is known by.
     func isDevice(_ record: RecordKey) -> Bool { record.space != NextcloudKeys(name).pinSpace }

@@ -111,10 +111,10 @@ final class SessionInstance: HostedInstance {
         return refused > 0 ? [.watchesRefused(name, refused)] : []
     }
 
-    /// Subscriptions, whose index is the same over all instances, and the slots that they take.
+    /// Subscriptions, and the slots that they take.
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
         [
-            SessionKeys.address(of: address, bundle: appID),
+            keys.address(of: address, bundle: appID),
             keys.slotAddress(of: address, bundle: appID)
         ]
     }

@@ -137,9 +137,8 @@ final class StatusInstance: HostedInstance {
     /// Topics of people of whom no registration is left go, a page of them each time.
     func sweep() async throws(StoreError) -> Bool { try await link.topics.sweep(by: post.reception.role) }
 
-    /// The index is the same over all instances.
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
-        [StatusKeys.address(of: address, bundle: appID)]
+        [StatusKeys(name).address(of: address, bundle: appID)]
     }
 }
 
