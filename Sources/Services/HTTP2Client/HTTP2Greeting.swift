@@ -1,4 +1,5 @@
 import Dialling
+import EventLoops
 import NIOCore
 import NIOSSL
 import NIOTLS
@@ -45,7 +46,7 @@ final class HTTP2Greeting: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        var piece = unwrapInboundIn(data)
+        var piece = WipingTap.move(unwrapInboundIn(data), context.channel.allocator)
         bytes.writeBuffer(&piece)
         guard let session, bytes.readableBytes >= Self.headBytes else { return }
         // The server's first frame is SETTINGS, and no acknowledgement (RFC 9113 §3.4).

@@ -180,14 +180,17 @@ extension HTTP2Session {
     }
 
     fileprivate static func install(on callbacks: OpaquePointer) {
-        nghttp2_session_callbacks_set_on_header_callback(callbacks) {
-            session, frame, name, nameCount, value, count, _, _ in
-            guard let frame, let name, let value,
-                let slot = HTTP2Session.slot(session, frame.pointee.hd.stream_id)
-            else { return 0 }
-            slot.header(
-                UnsafeBufferPointer(start: name, count: nameCount),
-                UnsafeBufferPointer(start: value, count: count))
+        nghttp2_session_callbacks_set_on_header_callback2(callbacks) { session, frame, name, value, _, _ in
+            let field = HTTP2AnswerField(name, value)
+            if let frame, let slot = HTTP2Session.slot(session, frame.pointee.hd.stream_id) {
+                slot.header(field.name, field.value)
+            }
+            field.forget()
+            return 0
+        }
+        nghttp2_session_callbacks_set_on_invalid_header_callback2(callbacks) { _, _, name, value, _, _ in
+            // It is passed over, as without this.
+            HTTP2AnswerField(name, value).forget()
             return 0
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {

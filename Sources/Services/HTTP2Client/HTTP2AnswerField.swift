@@ -1,0 +1,39 @@
+import CNghttp2
+
+/// A header field of an answer, where the session has it.
+struct HTTP2AnswerField {
+    let name: UnsafeBufferPointer<UInt8>
+    let value: UnsafeBufferPointer<UInt8>
+    /// It is not of the table that stands in the library itself.
+    private let isOurs: Bool
+
+    init(_ name: OpaquePointer?, _ value: OpaquePointer?) {
+        self.name = Self.bytes(name)
+        self.value = Self.bytes(value)
+        isOurs = value.map { nghttp2_rcbuf_is_static($0) == 0 } ?? false
+    }
+
+    private static func bytes(_ buffer: OpaquePointer?) -> UnsafeBufferPointer<UInt8> {
+        guard let buffer else { return UnsafeBufferPointer(start: nil, count: 0) }
+        let vector = nghttp2_rcbuf_get_buf(buffer)
+        return UnsafeBufferPointer(start: vector.base, count: vector.len)
+    }
+
+    /// Blanks a value that nobody reads, in the memory of the session.
+    ///
+    /// A peer may have fields kept in the connection's table (RFC 7541 §2.3.2), as long as the connection,
+    /// whatever they tell of a push: `apns-id`, `apns-unique-id`, a trace of Google's. There the value goes on
+    /// standing under its number, with its length, as digits, which any field may have; and a field that names
+    /// that number again is one that nobody reads either. A table of no size would do the same, if every peer
+    /// knew how to work without one.
+    func forget() {
+        guard isOurs, !value.isEmpty, !isRead, let start = value.baseAddress else { return }
+        UnsafeMutablePointer(mutating: start).update(repeating: UInt8(ascii: "0"), count: value.count)
+    }
+
+    /// By us, or by the session, which compares a body with its length and knows one value of `te`.
+    private var isRead: Bool {
+        name.first == UInt8(ascii: ":") || name.elementsEqual("retry-after".utf8)
+            || name.elementsEqual("content-length".utf8) || name.elementsEqual("te".utf8)
+    }
+}
