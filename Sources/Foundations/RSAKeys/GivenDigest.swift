@@ -48,6 +48,9 @@ enum GivenDigest {
             && !key.isValidSignature(signature, for: wrong, padding: .insecurePKCS1v1_5)
     }
 
+    /// The known key.
+    static var publicKey: RSAPublicKey? { raw(knownKey).flatMap { try? RSAPublicKey(der: $0) } }
+
     private static func raw(_ base64: String) -> [UInt8]? {
         let pem = "-----BEGIN KNOWN-----\n\(base64)\n-----END KNOWN-----"
         return Array(pem.utf8).withUnsafeBytes { PEMText.der($0, label: "KNOWN") }?.reveal { Array($0) }

@@ -53,10 +53,44 @@ public struct RSAPublicKey: Sendable {
         guard signature.count == RSAForm.blockBytes else { return false }
         var hash = SHA512()
         hash.update(bufferPointer: message)
-        return signing.isValidSignature(
-            _RSA.Signing.RSASignature(rawRepresentation: signature), for: hash.finalize(),
-            padding: .insecurePKCS1v1_5)
+        return isValid(signature, for: hash.finalize())
     }
+
+    /// Takes the same time for a signature that is no number below the modulus, which the library would refuse
+    /// at once: so nobody learns by that time where the modulus lies.
+    private func isValid(_ signature: UnsafeRawBufferPointer, for digest: SHA512Digest) -> Bool {
+        let isInRange = isBelowModulus(signature)
+        let verified =
+            isInRange
+            ? _RSA.Signing.RSASignature(rawRepresentation: signature)
+            : _RSA.Signing.RSASignature(rawRepresentation: Self.belowAny)
+        return signing.isValidSignature(verified, for: digest, padding: .insecurePKCS1v1_5) && isInRange
+    }
+
+    /// No modulus of 2048 bits is smaller.
+    private static let belowAny = [UInt8](repeating: 0x55, count: RSAForm.blockBytes)
+
+    /// RFC 8017 §5.2.2: whether a signature is one of the numbers that a key takes.
+    package func isBelowModulus(_ signature: UnsafeRawBufferPointer) -> Bool {
+        // Every DER of a key of this size begins with so many bytes.
+        der.withUnsafeBytes { der in
+            guard der.count >= Self.modulusStart + RSAForm.blockBytes, signature.count == RSAForm.blockBytes
+            else { return false }
+            var (isBelow, isDecided): (UInt8, UInt8) = (0, 0)
+            for at in 0..<RSAForm.blockBytes {
+                let (own, other) = (der[Self.modulusStart + at], signature[at])
+                isBelow |= (other < own ? 1 : 0) & (isDecided ^ 1)
+                isDecided |= own == other ? 0 : 1
+            }
+            return isBelow == 1
+        }
+    }
+
+    /// `SEQUENCE { SEQUENCE { OID, NULL }, BIT STRING { SEQUENCE { INTEGER`, and the sign's zero.
+    private static let modulusStart = 33
+
+    /// A key whose private half nobody has.
+    package static let nobodys: RSAPublicKey? = GivenDigest.publicKey
 
     /// The same over a message of which only the SHA-512 digest is known.
     ///
@@ -67,9 +101,7 @@ public struct RSAPublicKey: Sendable {
         guard signature.count == RSAForm.blockBytes, let digest = GivenDigest.sha512(digest) else {
             return false
         }
-        return signing.isValidSignature(
-            _RSA.Signing.RSASignature(rawRepresentation: signature), for: digest,
-            padding: .insecurePKCS1v1_5)
+        return isValid(signature, for: digest)
     }
 
     /// Whether given digests can be verified at all with this build. Looked at once in a process.

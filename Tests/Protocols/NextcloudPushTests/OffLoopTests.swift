@@ -68,7 +68,8 @@ struct OffLoopTests {
         }
         #expect(isBack)
         let isSmall = count == 2
-        #expect(spy.wasOnLoop.value == [isSmall])
+        // The device is not here: a second look-up makes that cost as much as one that is.
+        #expect(spy.wasOnLoop.value == [isSmall, isSmall])
         #expect(!judged.value.isEmpty && judged.value.allSatisfy { $0 == isSmall })
     }
 }

@@ -126,8 +126,8 @@ extension RelayRig {
             from: client)
     }
 
-    func unregister(_ device: PeerDevice) async -> RelayAnswer {
-        await ask("DELETE", "/devices", contentType: PeerDevice.form, body: device.body())
+    func unregister(_ device: PeerDevice, from client: UInt64 = 1) async -> RelayAnswer {
+        await ask("DELETE", "/devices", contentType: PeerDevice.form, body: device.body(), from: client)
     }
 
     @discardableResult

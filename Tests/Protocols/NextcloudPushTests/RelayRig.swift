@@ -29,6 +29,8 @@ final class RelayRig: Sendable {
     let tolls = Noted<[Toll]>([])
     /// What was counted.
     let notes = Noted<[NoteCode]>([])
+    /// What was done with users' keys, and what look-ups found.
+    let work = Noted(RelayWork())
     /// Why instances proved nothing.
     let faults = Noted<[ProofFault]>([])
     private let clock: ManualClock
@@ -58,16 +60,16 @@ final class RelayRig: Sendable {
         rig = try await DeliveryRig(
             Self.instance, apps: apps.apps.map { Self.app($0) }, override: NextcloudRelay.override,
             rows: rows, limits: limits, world: world)
-        let (tolls, notes, faults) = (tolls, notes, faults)
+        let (tolls, notes, faults, work) = (tolls, notes, faults, work)
         let known = Tolls(world: world)
         relay = try NextcloudRelay(
             instance: Self.instance, apps: apps, policy: policy,
-            registry: MeetingRegistry(rig.store, meeting), web: web,
+            registry: MeetingRegistry(rig.store, meeting, work), web: web,
             charge: { toll in
                 tolls.change { $0.append(toll) }
                 return tolled(toll) ?? known.take(toll)
             }, note: { note in notes.change { $0.append(note) } },
-            heard: { fault in faults.change { $0.append(fault) } }, world: world)
+            heard: { fault in faults.change { $0.append(fault) } }, work: .counted(work), world: world)
         reception = Reception(
             relay, of: Self.instance, intake: rig.delivery.intake, pushesPerMinute: pushesPerMinute,
             tolls: known, note: { note in notes.change { $0.append(note) } })
@@ -135,20 +137,56 @@ final class RelayRig: Sendable {
     }
 }
 
+/// What calls have cost so far, counted.
+struct RelayWork: Sendable, Hashable {
+    var lookups = 0
+    /// Names of all look-ups that stood for something, and that did not.
+    var found = 0
+    var notFound = 0
+    var verifications = 0
+    var keysRead = 0
+}
+
+extension KeyWork {
+    /// The real work, counted.
+    static func counted(_ work: Noted<RelayWork>) -> KeyWork {
+        KeyWork(
+            read: { der in
+                work.change { $0.keysRead += 1 }
+                return KeyWork.real.read(der)
+            },
+            verifies: { key, signature, message in
+                work.change { $0.verifications += 1 }
+                return KeyWork.real.verifies(key, signature, message)
+            },
+            isSigned: { form in
+                work.change { $0.verifications += 1 }
+                return KeyWork.real.isSigned(form)
+            })
+    }
+}
+
 /// Answers its first look-ups when so many have come, each with what stood there before any of their calls
 /// wrote.
 private final class MeetingRegistry: ForwardingRegistry {
     let registry: any Registry
     private let met = Noted(0)
     private let count: Int
+    private let work: Noted<RelayWork>
 
-    init(_ registry: any Registry, _ count: Int) {
+    init(_ registry: any Registry, _ count: Int, _ work: Noted<RelayWork>) {
         self.registry = registry
         self.count = count
+        self.work = work
     }
 
     func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
         let found = try await registry.find(keys)
+        work.change {
+            $0.lookups += 1
+            $0.found += found.count { $0 != nil }
+            $0.notFound += found.count { $0 == nil }
+        }
         met.change { $0 += 1 }
         await met.until(for: "look-ups that meet") { $0 >= self.count }
         return found

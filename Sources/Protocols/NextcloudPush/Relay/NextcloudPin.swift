@@ -1,4 +1,5 @@
 package import PushModel
+import RSAKeys
 
 /// What the relay knows of an identifier: whose it is, and of which token (§5.2).
 ///
@@ -23,6 +24,11 @@ package struct NextcloudPin: Sendable {
         self.app = app
         self.registeredAt = registeredAt
         self.voipPad = voipPad
+    }
+
+    /// In time that does not depend on how much of two keys is alike.
+    func isOf(_ key: RSAPublicKey) -> Bool {
+        keyDER.withUnsafeBytes { pinned in key.der.withUnsafeBytes { constantTimeEqual(pinned, $0) } }
     }
 
     private static let format: UInt8 = 1

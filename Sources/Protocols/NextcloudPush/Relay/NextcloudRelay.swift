@@ -21,8 +21,12 @@ package struct NextcloudRelay: AnsweringRole {
     let note: @Sendable (NoteCode) -> Void
     let heard: @Sendable (ProofFault) -> Void
     let world: World
+    let work: KeyWork
     let words = InstanceWords()
-    let parsed = ParsedKeys()
+    let parsed: ParsedKeys
+    /// In the place of the key of a device that is not there.
+    let standInKey: ParsedKey
+    let standIn = StandIn()
     let sights = HashSights()
     let told = ToldIdentifiers()
 
@@ -30,6 +34,7 @@ package struct NextcloudRelay: AnsweringRole {
     /// - Parameter charge: takes a toll; how long to wait, or `nil` when it was taken.
     /// - Parameter note: counts what is refused, of which there is no verdict.
     /// - Parameter heard: is told of each instance that was asked and proved nothing.
+    /// - Parameter work: what is done with users' keys.
     /// - Throws: `.digestCheckFailed` with a library that does not verify over given digests.
     package init(
         instance: ConfiguredName, apps: NextcloudApps, policy: NextcloudPolicy = NextcloudPolicy(),
@@ -37,9 +42,14 @@ package struct NextcloudRelay: AnsweringRole {
         allowances: NextcloudAllowances = NextcloudAllowances(),
         charge: @escaping @Sendable (Toll) -> Duration? = { _ in nil },
         note: @escaping @Sendable (NoteCode) -> Void = { _ in },
-        heard: @escaping @Sendable (ProofFault) -> Void = { _ in }, world: World
+        heard: @escaping @Sendable (ProofFault) -> Void = { _ in }, work: KeyWork = .real, world: World
     ) throws(NextcloudError) {
-        guard RSAPublicKey.verifiesDigests else { throw NextcloudError(.digestCheckFailed) }
+        guard RSAPublicKey.verifiesDigests, let standIn = RSAPublicKey.nobodys else {
+            throw NextcloudError(.digestCheckFailed)
+        }
+        standInKey = ParsedKey(standIn)
+        parsed = ParsedKeys(work)
+        self.work = work
         self.policy = policy
         keys = NextcloudKeys(instance)
         self.apps = apps

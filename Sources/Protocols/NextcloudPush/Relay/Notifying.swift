@@ -23,6 +23,7 @@ extension NextcloudRelay {
             if index > 0, index.isMultiple(of: NextcloudLimits.entriesPerStep) { await Task.yield() }
             judgement.judge(entry, of: batch, devices[entry.identifier])
         }
+        await level(judgement.guesses)
         return judgement.verdict()
     }
 
@@ -49,9 +50,7 @@ extension NextcloudRelay {
                 found += try await find(names)
                 names.removeAll(keepingCapacity: true)
             }
-            names.append(keys.pin(identifier))
-            names.append(keys.alert(identifier))
-            if isCalled { names.append(keys.voip(identifier)) }
+            names += recordNames(identifier, .pinAndTokens(isCalled: isCalled))
         }
         if !names.isEmpty { found += try await find(names) }
         var devices: [DeviceIdentifier: KnownDevice] = [:]
@@ -61,14 +60,16 @@ extension NextcloudRelay {
             let count = isCalled ? 3 : 2
             defer { at += count }
             guard let record = found[at], let pin = NextcloudPin(body: record.body) else { continue }
+            let key = parsed.key(pin.keyDER)
             devices[identifier] = KnownDevice(
-                pin: pin, key: parsed.key(pin.keyDER), alert: Self.live(found[at + 1]),
+                pin: pin, key: key?.key, hasReadKey: key?.isFresh ?? false, alert: Self.live(found[at + 1]),
                 voip: isCalled ? Self.live(found[at + 2]) : nil)
         }
+        if let known = devices.keys.first { standIn.note(known) }
         return devices
     }
 
-    private static func live(_ record: Record?) -> KnownDevice.Token? {
+    static func live(_ record: Record?) -> KnownDevice.Token? {
         guard let record, record.state == .live, let target = NextcloudTarget(body: record.body) else {
             return nil
         }
@@ -88,6 +89,8 @@ struct KnownDevice {
 
     let pin: NextcloudPin
     let key: ParsedKey?
+    /// The key was not known from an earlier call.
+    let hasReadKey: Bool
     /// `nil`: it has ended, and the server is to hear of it.
     let alert: Token?
     /// Crossed with the pin's pad.
@@ -110,6 +113,10 @@ struct BatchJudgement {
     private var sent: Set<RepeatMark> = []
     private var notes: Set<NoteCode> = []
     private var blocks = Blocks()
+    private var called: Set<DeviceIdentifier> = []
+    /// Whom no entry was signed for so far.
+    private var unproven: [DeviceIdentifier: KnownDevice?] = [:]
+    private var proven: Set<DeviceIdentifier> = []
 
     init(_ relay: NextcloudRelay, of batch: NotificationBatch, from client: ClientKey?) {
         self.relay = relay
@@ -124,8 +131,10 @@ struct BatchJudgement {
 
     /// Judges an entry by itself, in the order of §5.5.
     mutating func judge(_ entry: NotificationEntry, of batch: NotificationBatch, _ device: KnownDevice?) {
+        // Nobody's key in the place of one that is not there: it takes as long, and nobody signs with it.
+        let isSigned = self.isSigned(entry, batch, device.map(\.key) ?? relay.standInKey)
+        note(entry, device, isSigned)
         guard let device else { return unheardOf(entry.identifier) }
-        let isSigned = self.isSigned(entry, batch, device)
         guard let hash = entry.tokenHash, hash == device.pin.tokenHash else {
             return otherHash(entry, device, isSigned)
         }
@@ -134,9 +143,7 @@ struct BatchJudgement {
             if isSigned { gone.insert(entry.identifier) }
             return unknown(entry.identifier, NoteCode("nextcloud.token-ended"))
         }
-        guard isSigned, let place = entry.place else {
-            return fail(NoteCode("nextcloud.badly-signed"))
-        }
+        guard isSigned, let place = entry.place else { return badlySigned(entry.identifier) }
         // The store's marks tell repeats of earlier calls; those of one call it would take as different.
         let mark = batch.texts.reveal { RepeatMark(entry.identifier, $0[batch.texts(at: place).signature]) }
         guard sent.insert(mark).inserted else { return }
@@ -166,7 +173,7 @@ struct BatchJudgement {
     /// The server speaks of another token than the registered one, or somebody else does, who says nothing by
     /// it. The relay may hear of that token in a moment, also where the one before it has ended.
     private mutating func otherHash(_ entry: NotificationEntry, _ device: KnownDevice, _ isSigned: Bool) {
-        guard isSigned else { return fail(NoteCode("nextcloud.badly-signed")) }
+        guard isSigned else { return badlySigned(entry.identifier) }
         if relay.sights.isNew(entry.tokenHash, of: entry.identifier, at: instant) {
             return fail(NoteCode("nextcloud.token-changing"))
         }
@@ -175,6 +182,12 @@ struct BatchJudgement {
         }
         gone.insert(entry.identifier)
         unknown(entry.identifier, NoteCode("nextcloud.token-ended"))
+    }
+
+    /// The word is the same whether the client may be told anything or not; it costs as much as the other one.
+    private mutating func badlySigned(_ identifier: DeviceIdentifier) {
+        _ = mayTell(identifier)
+        fail(NoteCode("nextcloud.badly-signed"))
     }
 
     private mutating func fail(_ note: NoteCode) {
@@ -197,33 +210,54 @@ struct BatchJudgement {
         unknown(identifier, NoteCode("nextcloud.unknown-device"))
     }
 
-    /// Each identifier takes a unit of its client's share once: whose answer is read deletes it, and nothing
-    /// more by hearing it again.
+    /// Each identifier takes a unit of its client's shares once, whatever is told of it: a server that has
+    /// read the answer deletes it, and nothing more by hearing it again.
     private func mayTell(_ identifier: DeviceIdentifier) -> Bool {
         guard unheardOf.count < relay.policy.unknownPerAnswer, relay.policy.unknownPerHour > 0 else {
             return false  // An allowance of 0 would be one without end.
         }
         if relay.told.contains(identifier, to: client) { return true }
         let payer = client.map { Payer.client($0) } ?? .everybody
-        guard relay.charge(Toll(relay.allowances.unknown(relay.policy), of: payer)) == nil else {
-            return false
-        }
+        guard relay.charge(Toll(relay.allowances.unknown(relay.policy), of: payer)) == nil,
+            relay.chargeGuess(of: client) == nil
+        else { return false }
         relay.told.note(identifier, to: client)
         return true
     }
 
     // MARK: signatures
 
-    /// Both texts decode to 256 bytes, and the pinned key has signed the ciphertext.
+    /// Both texts decode to 256 bytes, and that key has signed the ciphertext.
     private mutating func isSigned(
-        _ entry: NotificationEntry, _ batch: NotificationBatch, _ device: KnownDevice
+        _ entry: NotificationEntry, _ batch: NotificationBatch, _ key: ParsedKey?
     ) -> Bool {
-        guard let place = entry.place, let key = device.key?.key else { return false }
+        guard let place = entry.place, let key = key?.key else { return false }
         let (subject, signature) = batch.texts(at: place)
+        let work = relay.work
         return batch.texts.reveal { texts in
             blocks.decode(texts[subject], texts[signature]) { subject, signature in
-                key.isValid(signature, over: subject)
+                work.verifies(key, signature, subject)
             }
+        }
+    }
+
+    private mutating func note(_ entry: NotificationEntry, _ device: KnownDevice?, _ isSigned: Bool) {
+        if device != nil, isSigned {
+            proven.insert(entry.identifier)
+        } else {
+            unproven[entry.identifier] = .some(device)
+        }
+        if entry.kind == .voip { called.insert(entry.identifier) }
+    }
+
+    /// Those of whom no entry was signed: as much is to be done for one that is there as for one that is not.
+    var guesses: [Guess] {
+        unproven.compactMap { identifier, device in
+            if proven.contains(identifier) { return nil }
+            return Guess(
+                identifier: identifier, pinned: device?.pin.keyDER,
+                records: .pinAndTokens(isCalled: called.contains(identifier)),
+                hasReadKey: device?.hasReadKey ?? false)
         }
     }
 

@@ -7,6 +7,11 @@ struct ParsedKey: Sendable {
     let key: RSAPublicKey
     /// The key's digest: a server sends for each of its users as for itself.
     let origin: Secret
+
+    init(_ key: RSAPublicKey) {
+        self.key = key
+        origin = Secret(KeyDigest.of(key.der))
+    }
 }
 
 /// Pinned keys that were used lately, parsed: to parse one costs nearly as much as to verify with it.
@@ -14,6 +19,9 @@ struct ParsedKey: Sendable {
 /// When there are as many as may be, all are forgotten; they are public keys of users.
 final class ParsedKeys: Sendable {
     private let keys = Mutex<[DER: ParsedKey]>([:])
+    private let work: KeyWork
+
+    init(_ work: KeyWork) { self.work = work }
 
     /// Hashed in one piece; an array is hashed byte by byte, which costs a tenth of a verification.
     private struct DER: Hashable {
@@ -22,17 +30,19 @@ final class ParsedKeys: Sendable {
         func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
     }
 
-    /// `nil` for what is none, which the relay would not have stored.
-    func key(_ der: [UInt8]) -> ParsedKey? {
+    /// `nil` for what is none, which the relay would not have stored. `isFresh`: it was read just now.
+    func key(_ der: [UInt8]) -> (key: ParsedKey, isFresh: Bool)? {
         let name = DER(bytes: der)
-        if let known = keys.withLock({ $0[name] }) { return known }
-        // The relay has stored it itself; if it is none all the same, nothing verifies.
-        guard let key = try? RSAPublicKey(der: der) else { return nil }
-        let parsed = ParsedKey(key: key, origin: Secret(KeyDigest.of(der)))
+        if let known = keys.withLock({ $0[name] }) { return (known, false) }
+        guard let key = work.read(der) else { return nil }
+        let parsed = ParsedKey(key)
         keys.withLock { keys in
             if keys.count >= NextcloudLimits.parsedKeys { keys.removeAll(keepingCapacity: true) }
             keys[name] = parsed
         }
-        return parsed
+        return (parsed, true)
     }
+
+    /// A device with that key has gone; others of the same user have it read anew.
+    func forget(_ der: [UInt8]) { keys.withLock { $0[DER(bytes: der)] = nil } }
 }

@@ -9,19 +9,23 @@ extension NextcloudRelay {
         let client = apps.knows(inbound.client) || !apps.knows(form.client) ? inbound.client : form.client
         let app = try apps.app(prefix: inbound.prefix, client: client, for: form.tokens)
         let owner = form.ownership
-        guard owner.isSigned else { throw NextcloudError(.signatureMismatch) }
+        guard work.isSigned(owner) else { throw NextcloudError(.signatureMismatch) }
         if !inbound.isRepeated { try chargeDevice(owner) }
         let record = try await find([keys.pin(owner.identifier)])[0]
         let isAlertOnly = client.isAlertOnly
         guard let record, let pin = NextcloudPin(body: record.body) else {
+            try await chargeGuess(at: owner.identifier, nil, inbound)
             try await proveIfNeeded(form, inbound)
             return written(form, app, isAlertOnly, over: record)
         }
-        if pin.keyDER == owner.key.der { return written(form, app, isAlertOnly, over: record) }
+        standIn.note(owner.identifier)
+        if pin.isOf(owner.key) { return written(form, app, isAlertOnly, over: record) }
+        try await chargeGuess(at: owner.identifier, pin, inbound)
         // Another key: without a proof the row stays as it is.
         if !inbound.isRepeated { note(NoteCode("nextcloud.key-conflict")) }
         guard let cloudID = try form.provable(by: web) else { throw NextcloudError(.keyConflict) }
         try await prove(cloudID, owner, inbound)
+        parsed.forget(pin.keyDER)
         var verdict = written(form, app, isAlertOnly, over: record)
         verdict.notes.append(NoteCode("nextcloud.key-replaced"))
         return verdict
@@ -30,15 +34,25 @@ extension NextcloudRelay {
     func unregister(
         _ form: OwnershipForm, _ inbound: NextcloudInbound
     ) async throws(NextcloudError) -> NextcloudVerdict {
+        // By the key that is sent along: nothing is looked up for a form that nobody has signed.
+        guard work.isSigned(form) else { throw NextcloudError(.unknownDevice) }
         let record = try await find([keys.pin(form.identifier)])[0]
-        guard let record, let pin = NextcloudPin(body: record.body) else {
+        let pin = record.flatMap { NextcloudPin(body: $0.body) }
+        if pin != nil { standIn.note(form.identifier) }
+        guard let record, let pin, pin.isOf(form.key) else {
+            try await chargeGuess(at: form.identifier, pin, inbound)
+            await level([
+                Guess(identifier: form.identifier, pinned: pin?.keyDER, records: .pin, hasReadKey: true)
+            ])
+            // With another key nothing is registered either, as far as its owner may know.
             switch policy.missingDelete {
             case .forbidden: throw NextcloudError(.unknownDevice)
             case .success: return Verdict(reply: .now(.done))
             }
         }
-        guard pin.keyDER == form.key.der, form.isSigned else { throw NextcloudError(.unknownDevice) }
         if !inbound.isRepeated { try chargeDevice(form) }
+        standIn.forget(form.identifier)
+        parsed.forget(pin.keyDER)
         return Verdict(
             changes: [.delete(record.key, if: .revision(record.revision))] + tokensDeleted(form.identifier),
             reply: .now(.done), refusal: { _ in NextcloudError(.overtaken) },
