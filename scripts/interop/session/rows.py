@@ -3,3 +3,4 @@ from tools import later
 
 ROWS = later("session.device", ["PyNaCl as a Session device"])
 ROWS += later("session.nodes", ["pyzmq as a storage node"])
+ROWS += later("session.group", ["PyNaCl as a group of many"])

@@ -122,7 +122,8 @@ def unwrapped(data):
 # 26/WAKU2-PAYLOAD, version 1.
 
 def body(data, key):
-    length = len(data).to_bytes(1 if len(data) < 256 else 2, "little")
+    # As few bytes as it takes, and one at least.
+    length = len(data).to_bytes(max(1, (len(data).bit_length() + 7) // 8), "little")
     plain = bytes([len(length) | 4]) + length + data
     plain += os.urandom(BLOCK - (len(plain) + 65) % BLOCK)
     return plain + key.signed(plain)
