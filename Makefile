@@ -14,7 +14,7 @@ help:
 	@echo 'make powercut   lose what was not synced, 100 times, and count what was lost (N=20 for less)'
 	@echo 'make restarts   restart the relay 200 times under load and count the calls that went unanswered (N=… for more)'
 	@echo 'make cluster    three relays on one PostgreSQL: kills, crashes, failover, cuts, a silent push service (SCENARIO=… for some)'
-	@echo 'make siege      attack a relay over loopback, a row for each attack: what others felt (N=30 for longer)'
+	@echo 'make siege      attack a relay over loopback, a row for each attack: what others felt (N=30 for longer, ATTACK=… for some)'
 	@echo 'make canaries   plant a value in every field, and search log, pages, files and memory for it'
 	@echo 'make interop    run foreign peers against us, one row each'
 	@echo 'make fuzz       a million inputs for each parser and box opener (RUNS=… for another number, TARGET=… for one)'
@@ -52,7 +52,7 @@ cluster:
 	@scripts/task cluster $(foreach word,SCENARIO N CRASHES STALL AWAY RATE SEED OLDER KEEP,$(if $($(word)),$(word)=$($(word))))
 
 siege:
-	@scripts/task siege N=$(or $(N),10)
+	@scripts/task siege N=$(or $(N),10) $(if $(ATTACK),ATTACK=$(ATTACK))
 
 canaries:
 	@scripts/canaries

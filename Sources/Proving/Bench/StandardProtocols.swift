@@ -3,5 +3,6 @@ extension BenchProtocols {
     /// of the benches that name a protocol.
     static let standard = BenchProtocols(
         loads: [ZulipLoad(), NextcloudLoad()],
-        companions: [ChaosMarmot.self, ChaosSession.self, ChaosStatus.self])
+        companions: [ChaosMarmot.self, ChaosSession.self, ChaosStatus.self],
+        sieges: [NextcloudSiege.self, SessionSiege.self, StatusSiege.self])
 }

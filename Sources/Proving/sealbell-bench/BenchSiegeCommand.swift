@@ -16,6 +16,12 @@ struct BenchSiegeCommand: SealbellCommand {
             quiet run. Passed means: no call of the origin failed, what it asked for was delivered within \
             five seconds of the attack's end, and meanwhile the admin listener answered \
             and a newcomer could sign up, but for a crowd that is large enough to take every place.
+
+            What is done to one protocol alone is felt by others there: servers whose users are called or \
+            get batches (Nextcloud), members of a group who subscribe and get a message (Session), people \
+            who register phones (Status). Times are then those until a call has arrived, or a phone is \
+            registered. What is known beforehand (keys, boxes, bodies) is as much as there is time for: all \
+            of it from six seconds on.
             """)
 
     @Option(help: "How long each attack lasts.")
@@ -23,6 +29,13 @@ struct BenchSiegeCommand: SealbellCommand {
 
     @Option(help: "Connections of the origin, each kept.")
     var callers = 4
+
+    @Option(
+        parsing: .singleValue,
+        help: ArgumentHelp(
+            "An attack to make, by the name of its row in JSON; may be repeated. By default all are made.",
+            valueName: "name"))
+    var attack: [String] = []
 
     @Option(
         help: ArgumentHelp(
@@ -48,6 +61,7 @@ struct BenchSiegeCommand: SealbellCommand {
             var plan = SiegePlan(executable: try relay ?? relayExecutable(shell), directory: directory)
             plan.seconds = seconds
             plan.callers = callers
+            plan.attacks = attack
             return conclude(
                 try await SiegeTrial(plan, world: shell.world, say: shell.err).run(), json: json, shell)
         }

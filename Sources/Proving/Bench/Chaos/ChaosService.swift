@@ -88,6 +88,14 @@ final class ChaosService: Sendable {
             faults: [RequestFault(.neverAnswered, on: .share(1), isJudged: false)])
     }
 
+    /// From now on Google has room for some ten requests a second, as of a project whose share is used up:
+    /// one at a time on each of a lane's eight connections. `false`: as before.
+    func crawl(_ isSlow: Bool) {
+        google.turnConnections { knobs in
+            (knobs.streams, knobs.answerDelay) = isSlow ? (1, .fixed(.milliseconds(800))) : (1_000, .none)
+        }
+    }
+
     private func turn(errorShare: Double, delay: AnswerDelay, faults: [RequestFault] = []) {
         apns.turn { $0.errorShare = errorShare }
         google.turn { $0.errorShare = errorShare }

@@ -36,6 +36,7 @@ struct NextcloudLoad: LoadProtocol {
 
     func taken(_ pushes: Int) -> String { "\"failed\":0" }
 
-    /// Nobody shows credentials that a stranger could be without, so these are the listener's alone.
+    /// Nobody shows credentials that a stranger could be without, so these are the listener's alone; the rest
+    /// is ``NextcloudSiege``'s.
     var attacks: [SiegeAttack] { [.quiet, .connections, .descriptors] }
 }

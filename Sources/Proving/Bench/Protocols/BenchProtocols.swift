@@ -4,9 +4,14 @@ struct BenchProtocols: Sendable {
     var loads: [any LoadProtocol]
     /// Those that go beside the load of a chaos trial, by rules of their own.
     var companions: [any ChaosCompanion.Type]
+    /// Those that are besieged beside the first of the loads.
+    var sieges: [any SiegeParty.Type]
 
-    init(loads: [any LoadProtocol], companions: [any ChaosCompanion.Type]) {
+    init(
+        loads: [any LoadProtocol], companions: [any ChaosCompanion.Type], sieges: [any SiegeParty.Type]
+    ) {
         self.loads = loads
         self.companions = companions
+        self.sieges = sieges
     }
 }

@@ -79,7 +79,9 @@ final class NoticeParts: Sendable {
 
     deinit { for room in rooms { room.deallocate() } }
 
-    static func message(_ account: AccountID, bytes: Int, _ world: World) -> StoragePush {
+    static func message(
+        _ account: AccountID, namespace: Int16 = 0, bytes: Int, _ world: World
+    ) -> StoragePush {
         let now = world.now()
         let data = Secret(world.randomBytes(bytes))
         let hash = Blake2b.digest32 { hash in
@@ -87,7 +89,8 @@ final class NoticeParts: Sendable {
             hash.update(data)
         }
         return StoragePush(
-            account: account, hash: Secret(hash.reveal { Base64.encode($0) }.prefix(43)), namespace: 0,
+            account: account, hash: Secret(hash.reveal { Base64.encode($0) }.prefix(43)),
+            namespace: namespace,
             timestamp: now, expiry: now + .seconds(14 * 86_400), data: data)
     }
 

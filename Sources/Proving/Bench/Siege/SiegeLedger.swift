@@ -7,6 +7,8 @@ struct SiegeLedger: Sendable {
     private(set) var waits = LatencyHistogram()
     /// Calls answered 200 whose pushes had not arrived soon after the attack.
     var undelivered = 0
+    /// Attackers that were answered where their protocol wants silence.
+    var unduly = 0
     /// Answers to the attackers, by status; 0 for a connection that ended without one.
     private(set) var heard: [Int: Int] = [:]
     /// Whether a newcomer could sign up meanwhile, and the admin listener answered.
@@ -30,7 +32,8 @@ struct SiegeLedger: Sendable {
 
     /// Nobody else lost a call.
     var hasPassed: Bool {
-        answered > 0 && failed == 0 && undelivered == 0 && (hasSignedUp || isCrowded) && hasAdmin
+        answered > 0 && failed == 0 && undelivered == 0 && unduly == 0 && (hasSignedUp || isCrowded)
+            && hasAdmin
     }
 
     var p50: Duration { waits.quantile(0.5) }
@@ -47,6 +50,7 @@ struct SiegeLedger: Sendable {
         ]
         if let cores { words.append("relay \(decimal(cores, 2)) cores") }
         if undelivered > 0 { words.append("\(undelivered) not delivered") }
+        if unduly > 0 { words.append("\(unduly) answered that should hear nothing") }
         if !hasSignedUp { words.append("a newcomer could not sign up") }
         if !hasAdmin { words.append("the admin listener did not answer") }
         if !answers.isEmpty { words.append("attackers heard " + answers.joined(separator: ", ")) }

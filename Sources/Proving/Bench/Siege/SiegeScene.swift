@@ -16,49 +16,41 @@ struct SiegeScene: Sendable {
     private var world: World { trial.world }
     var port: Int { address.port }
 
-    /// One attack: its makers, the origin and those who come by, until the span is over.
-    func endure(_ attack: SiegeAttack) async throws {
+    /// One attack: its makers, the origin or others in its place, and those who come by, until the span is
+    /// over.
+    ///
+    /// - Parameter number: of the attack among all.
+    func endure(_ attack: SiegeAttack, _ number: Int) async throws {
+        let sides = try await attack.prepare(self)
         // As an origin's, they stand before anybody comes to take all there are.
         var kept: [CallConnection?] = []
-        for _ in 0..<trial.plan.callers { kept.append(await connect(from: nil, to: port)) }
+        if sides.others == nil {
+            for _ in 0..<trial.plan.callers { kept.append(await connect(from: nil, to: port)) }
+        }
         let began = world.instant()
         let end = began + .nanoseconds(Int64(trial.plan.seconds * 1e9))
         let before = usage()
-        var place = ChaosService.Place()
-        _ = delivered(behind: &place)
+        let arrivals = SiegeArrivals(service, of: Set(origin.devices.map(\.token)), world: world)
+        let force = SiegeForce(scene: self, end: end)
         try await withThrowingTaskGroup(of: Void.self) { parties in
-            parties.addTask { try await attack.make(SiegeForce(scene: self, end: end)) }
+            parties.addTask { try await sides.attackers(force) }
+            if let others = sides.others { parties.addTask { try await others(force) } }
             for connection in kept { parties.addTask { try await self.ask(on: connection, until: end) } }
-            parties.addTask { try await self.comeBy(attack, until: end) }
+            parties.addTask { try await self.comeBy(attack, number, until: end) }
             try await parties.waitForAll()
         }
-        try await waitForArrivals(behind: &place)
+        // Whoever slows others' pushes lets their calls be answered: what they asked for must arrive as well.
+        if sides.others == nil { try await waitForAll(trial.note { $0.answered }, arrivals) }
         guard let before, let after = usage() else { return }
         let cores = (after - before).inSeconds / max(0.001, (world.instant() - began).inSeconds)
         trial.note { $0.cores = cores }
     }
 
-    /// Pushes to the origin's devices that have arrived behind that place.
-    private func delivered(behind place: inout ChaosService.Place) -> Int {
-        let own = Set(origin.devices.map(\.token))
-        var count = 0
-        // Ends: what arrives is bounded by what was asked for.
-        while true {
-            let (apple, google) = service.deliveries(behind: &place)
-            if apple.isEmpty, google.isEmpty { return count }
-            count += (apple + google).count { own.contains($0.token) }
-        }
-    }
-
-    /// Whoever slows others' pushes lets their calls be answered: what they asked for must arrive as well.
-    private func waitForArrivals(behind place: inout ChaosService.Place) async throws {
-        let until = world.instant() + SiegePlan.arrival
-        var arrived = delivered(behind: &place)
-        while arrived < trial.note({ $0.answered }), world.instant() < until {
-            try await world.sleep(world.instant() + .milliseconds(20))
-            arrived += delivered(behind: &place)
-        }
-        trial.note { [arrived] ledger in ledger.undelivered = max(0, ledger.answered - arrived) }
+    /// Notes what of so many pushes has not arrived soon after the attack.
+    func waitForAll(_ count: Int, _ arrivals: SiegeArrivals) async throws {
+        _ = try await arrivals.wait(within: SiegePlan.arrival) { $0.count >= count }
+        let missing = max(0, count - arrivals.count)
+        trial.note { $0.undelivered = missing }
     }
 
     /// CPU time of the relay so far.
@@ -85,10 +77,11 @@ struct SiegeScene: Sendable {
     }
 
     /// In the middle of the attack: a server signs up, and an operator looks whether the relay lives.
-    private func comeBy(_ attack: SiegeAttack, until end: ContinuousClock.Instant) async throws {
+    private func comeBy(
+        _ attack: SiegeAttack, _ number: Int, until end: ContinuousClock.Instant
+    ) async throws {
         let half = (end - world.instant()) / 2
         try await world.sleep(world.instant() + half)
-        let number = RelayPlan.load.attacks.firstIndex { $0.name == attack.name } ?? 0
         let newcomer = stage.makeOrigin(at: address)
         let signUp = await once(newcomer.signUp()[0][0], from: "127.0.9.\(number + 1)", to: port)
         let health = ByteBuffer(string: "GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")

@@ -32,29 +32,51 @@ package final class SiegeTrial: Sendable {
     /// - Throws: `BenchError` when the trial could not be made.
     package func run() async throws -> (report: BenchReport, hasPassed: Bool) {
         try plan.check()
-        let service = try await ChaosService(authority: CertificateAuthority(), group: group)
+        let authority = try CertificateAuthority()
+        let service = try await ChaosService(authority: authority, group: group)
+        var parties: [any SiegeParty] = []
+        do {
+            let setting = ChaosSetting(
+                service: service, authority: authority, bundle: RelayPlan.bundle, world: world, group: group)
+            for kind in BenchProtocols.standard.sieges { parties.append(try await kind.init(setting)) }
+            let report = try await siege(service, parties)
+            await stop(service, parties)
+            return report
+        } catch {
+            await stop(service, parties)
+            throw error
+        }
+    }
+
+    private func stop(_ service: ChaosService, _ parties: [any SiegeParty]) async {
+        await service.stop()
+        for party in parties { await party.stop() }
+    }
+
+    private func siege(
+        _ service: ChaosService, _ parties: [any SiegeParty]
+    ) async throws -> (report: BenchReport, hasPassed: Bool) {
+        let attacks = try plan.chosen(of: RelayPlan.load.attacks + parties.flatMap(\.attacks))
         var relay = RelayPlan(
             executable: plan.executable, directory: plan.directory, apnsURL: service.apnsURL,
             authority: service.authorityPEM, apnsKey: service.apnsKey.privateKeyPEM)
         (relay.team, relay.keyID) = (service.apnsKey.team, service.apnsKey.keyID)
         relay.hasAdmin = true
         relay.fcm = service.fcm
+        relay.others = parties.flatMap(\.instances)
         relay.pushesPerMinute = SiegePlan.pushesPerMinute
         relay.wrapper = ["/usr/bin/prlimit", "--nofile=\(SiegePlan.openFiles):\(SiegePlan.openFiles)"]
         let stage = try RelayStage(relay, world: world)
         do {
-            let ledgers = try await siege(stage, service)
-            await service.stop()
-            return SiegeLedger.report(ledgers, plan)
+            return SiegeLedger.report(try await siege(stage, service, attacks), plan)
         } catch {
             await stage.kill()
-            await service.stop()
             throw error
         }
     }
 
     private func siege(
-        _ stage: RelayStage, _ service: ChaosService
+        _ stage: RelayStage, _ service: ChaosService, _ attacks: [SiegeAttack]
     ) async throws -> [(attack: SiegeAttack, ledger: SiegeLedger)] {
         try stage.launch()
         let address = try await stage.ready(within: SiegePlan.startSpan)
@@ -68,9 +90,9 @@ package final class SiegeTrial: Sendable {
         let scene = SiegeScene(
             trial: self, address: address, admin: admin, origin: origin, stage: stage, service: service)
         var ledgers: [(SiegeAttack, SiegeLedger)] = []
-        for attack in RelayPlan.load.attacks {
+        for (number, attack) in attacks.enumerated() {
             state.withLock { $0 = SiegeLedger() }
-            try await scene.endure(attack)
+            try await scene.endure(attack, number)
             let ledger = note { $0 }
             say("\(attack.words): \(ledger.row)")
             ledgers.append((attack, ledger))
