@@ -329,10 +329,10 @@ let fuzzing: [Target] =
             dependencies: [
                 "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "ZulipPush", "MarmotPush",
                 "NextcloudPush", "RSAKeys", "SessionPush", "EdwardsKeys", "StatusPush", "WebSocket",
-                "Delivery", "NostrIngress", "SwarmIngress", "WakuIngress", "MessageSockets", nioCore,
-                nioEmbedded
+                "Delivery", "HTTPIngress", "NostrIngress", "SwarmIngress", "WakuIngress", "MessageSockets",
+                nioCore, nioEmbedded
             ],
-            path: "Fuzz", exclude: ["Inputs"],
+            path: "Fuzz", exclude: ["Inputs", "README.md"],
             swiftSettings: strict + [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
             linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])])
     ]

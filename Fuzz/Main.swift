@@ -8,9 +8,9 @@ import Glibc
 typealias Body = @Sendable (UnsafeRawBufferPointer) -> Void
 
 /// Every target by its name, which is also the folder of its inputs below `Fuzz/Inputs`.
-let targets: [String: Body] = ([wireTargets, webSocketTargets] + protocolTargets).reduce(into: [:]) {
-    $0.merge($1) { first, _ in first }
-}
+let targets: [String: Body] =
+    ([wireTargets, webSocketTargets, shareTargets] + protocolTargets)
+    .reduce(into: [:]) { $0.merge($1) { first, _ in first } }
 
 private let chosen: Body = {
     guard let name = getenv("SEALBELL_FUZZ_TARGET").map({ String(cString: $0) }), let body = targets[name]

@@ -117,10 +117,10 @@ func fuzzPrivateKey() -> RSAPrivateKey {
 }
 
 @_silgen_name("__lsan_disable")
-private func leaksAreFine()
+func leaksAreFine()
 
 @_silgen_name("__lsan_enable")
-private func leaksAreFaults()
+func leaksAreFaults()
 
 /// Of a registration in which only the token can be wrong.
 private let goodFields: [(name: String, value: [UInt8])] = [

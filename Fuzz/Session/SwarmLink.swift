@@ -227,6 +227,9 @@ private final class LinkPlay {
 }
 
 private let playLimits: SwarmLimits = {
+    // They name the system's resolver, whose threads no leak checker sees the owner of.
+    leaksAreFine()
+    defer { leaksAreFaults() }
     var limits = SwarmLimits()
     (limits.dialsAtOnce, limits.rowsPerBatch, limits.batchesAtOnce) = (3, 3, 2)
     (limits.strays, limits.votes) = (4, 2)

@@ -132,7 +132,8 @@ let statusTargets: [String: Body] = [
         precondition(WakuTopic.id(ofContentTopic: topic.contentTopic) == topic.id)
     },
     "status-rows": { bytes in judge(Secret(copying: bytes)) },
-    "status-answer": { bytes in playAnswer(bytes) }
+    "status-answer": { bytes in playAnswer(bytes) },
+    "status-reports": { bytes in playReports(bytes) }
 ]
 
 let statusServer = statusPair(1)
@@ -170,9 +171,11 @@ private func judge(_ message: MetadataMessage) {
 
 /// Three bytes for each registration: how many entries its list has, how long they are, and whether contacts
 /// alone may send; up to what a message carries, and as many as a key may have. Whatever it is, a node
-/// carries each response, and the answer keeps to its budget.
+/// carries each response, and the answer keeps to its budget. (A megabyte is signed four times a second here,
+/// so most inputs play at a sixteenth of the size.)
 private func playAnswer(_ bytes: UnsafeRawBufferPointer) {
-    var answer = QueryAnswer()
+    let scale = playScale(bytes)
+    var answer = QueryAnswer(bytes: StatusLimits.answerBytes / scale)
     var number = 0
     for start in stride(from: 0, to: min(bytes.count, 3 * StatusLimits.installations) - 2, by: 3) {
         var registration = PushNotificationRegistration()
@@ -182,7 +185,7 @@ private func playAnswer(_ bytes: UnsafeRawBufferPointer) {
         registration.grant = Secret([UInt8](repeating: 3, count: StatusLimits.signatureBytes))
         registration.version = .max
         registration.allowFromContactsOnly = bytes[start + 2] & 1 == 0
-        let (count, length) = (10 * Int(bytes[start]), Int(bytes[start + 1]) % 80)
+        let (count, length) = (10 * Int(bytes[start]) / scale, Int(bytes[start + 1]) % 80)
         registration.allowedKeyList = Array(
             repeating: Secret([UInt8](repeating: 4, count: length)), count: count)
         answer.add(
@@ -190,7 +193,7 @@ private func playAnswer(_ bytes: UnsafeRawBufferPointer) {
         number += 1
     }
     let told = answer.info.reduce(0) { $0 + $1.encoded().count }
-    precondition(told <= StatusLimits.answerBytes)
+    precondition(told <= StatusLimits.answerBytes / scale)
     precondition(answer.isFull || number == 0 || !answer.info.isEmpty)
     let response = PushNotificationQueryResponse(
         info: answer.info, messageID: Secret([UInt8](repeating: 5, count: 32)), success: true)
@@ -202,6 +205,48 @@ private func playAnswer(_ bytes: UnsafeRawBufferPointer) {
         return sum + (part?.info.count ?? 0)
     }
     precondition(read == answer.info.count, "nothing is lost between the parts")
+}
+
+/// An input that ends with this byte is played at its full size.
+private func playScale(_ bytes: UnsafeRawBufferPointer) -> Int { bytes.last == 0xFF ? 1 : 16 }
+
+/// Four bytes for each notification: how long the installation's and the person's names are, up to what a
+/// message carries altogether, and what is reported; the first is the length of the request's id. As many
+/// notifications as a request may have: a node carries each response, in their order, and leaves out none but
+/// those whose name alone is too long.
+private func playReports(_ bytes: UnsafeRawBufferPointer) {
+    guard let first = bytes.first else { return }
+    let id = Secret([UInt8](repeating: 5, count: (4 * Int(first) + 1) % (StatusLimits.messageIDBytes + 1)))
+    var reports: [PushNotificationReport] = []
+    let scale = playScale(bytes)
+    var room = StatusLimits.payloadBytes / scale
+    for start in stride(from: 1, to: bytes.count - 3, by: 4) where reports.count < StatusLimits.notifications
+    {
+        let length = (Int(bytes[start]) << 8 | Int(bytes[start + 1])) * 3
+        let person = Int(bytes[start + 2])
+        guard length + person <= room else { continue }
+        room -= length + person
+        reports.append(
+            PushNotificationReport(
+                success: bytes[start + 3] & 1 == 0,
+                error: PushNotificationReport.Fault(rawValue: Int32(bytes[start + 3] >> 1)),
+                publicKey: Secret([UInt8](repeating: 6, count: person)),
+                installationID: Secret([UInt8](repeating: 0x61, count: length))))
+    }
+    let response = PushNotificationResponse(messageID: id, reports: reports)
+    let messages = StatusReply(to: statusClient.point, .request(response)).messages(by: statusServer)
+    precondition(messages.allSatisfy { $0.count <= StatusLimits.carriedData }, "a node carries it")
+    let told = messages.flatMap { message -> [PushNotificationReport] in
+        let metadata = try? MetadataMessage(reading: message)
+        let part = metadata.flatMap { try? PushNotificationResponse(reading: $0.payload) }
+        precondition(part.map { $0.messageID == id } ?? false, "each part names what it answers")
+        return part?.reports ?? []
+    }
+    // What room an element takes is estimated, by somewhat more than it is.
+    let fitting = StatusLimits.responseBytes - 256
+    let (all, kept) = (told.map { $0.encoded() }, reports.map { $0.encoded() }.filter { $0.count <= fitting })
+    let found = all.filter { $0.count <= fitting }
+    precondition(found.elementsEqual(kept) { $0 == $1 }, "in their order, each once")
 }
 
 /// A body of each kind of the relay's rows, whoever wrote it.
