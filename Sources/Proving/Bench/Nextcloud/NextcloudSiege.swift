@@ -55,7 +55,7 @@ final class NextcloudSiege: SiegeParty {
                 device.number = UInt32(number)
                 return device
             })
-        try await scene.register(registrations, at: "127.0.6.200")
+        try await scene.register(registrations) { "127.0.10.\($0 + 1)" }
         let servers = try await scene.honestServers(.fcm)
         let tokens = Set(servers.flatMap(\.devices).map(\.token))
         let arrivals = SiegeArrivals(scene.service, of: tokens, world: scene.trial.world) {

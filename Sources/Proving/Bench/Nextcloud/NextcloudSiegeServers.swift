@@ -13,15 +13,21 @@ extension SiegeScene {
             host: "127.0.0.1:\(port)", world: world, instance: instance, keys: keys, subscriptionKey: key)
     }
 
-    /// Registers devices, one after the other, on one connection.
+    /// Registers devices, one after the other, at most a hundred from each address.
     ///
+    /// - Parameter place: the address that the n-th hundred comes from.
     /// - Throws: `.setUpRefused`, `.unreachable`.
-    func register(_ book: RequestBook, at place: String) async throws {
-        guard let connection = await connect(from: place, to: port) else { throw BenchError(.unreachable) }
-        defer { connection.close() }
-        for request in 0..<book.count {
-            guard await connection.ask(book[request], within: SiegePlan.patience)?.status == 200 else {
-                throw BenchError(.setUpRefused)
+    func register(_ book: RequestBook, at place: (Int) -> String) async throws {
+        for first in stride(from: 0, to: book.count, by: SiegePlan.registrations) {
+            let place = place(first / SiegePlan.registrations)
+            guard let connection = await connect(from: place, to: port) else {
+                throw BenchError(.unreachable)
+            }
+            defer { connection.close() }
+            for request in first..<min(book.count, first + SiegePlan.registrations) {
+                guard await connection.ask(book[request], within: SiegePlan.patience)?.status == 200 else {
+                    throw BenchError(.setUpRefused)
+                }
             }
         }
     }
@@ -33,7 +39,8 @@ extension SiegeScene {
     ) async throws -> NextcloudLoadOrigin {
         var server = nextcloud(instance: instance, keys: [try .generate()], key: key)
         let kind = kind ?? (number.isMultiple(of: 2) ? .fcm : .apns)
-        try await register(try server.addDevices(1, kind), at: "127.0.6.\(number + 1)")
+        let book = try server.addDevices(1, kind)
+        try await register(book) { _ in "127.0.6.\(number + 1)" }
         for device in server.devices { service.register(device, bundle: RelayPlan.bundle) }
         return server
     }

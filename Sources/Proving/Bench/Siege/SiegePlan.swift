@@ -54,6 +54,8 @@ package struct SiegePlan: Sendable {
     /// Key pairs that cost nothing, all for one phone, and clients that have pushes made with them.
     static let freeKeys = 300
     static let freeKeyCallers = 2
+    /// First registrations from one address: a Nextcloud relay takes 120 a minute (docs/limits.md).
+    static let registrations = 100
     /// Between two calls that one user gets.
     static let ringPause = Duration.milliseconds(200)
     /// Bodies that stand still, and the length that each has announced; a byte of each is never sent.
