@@ -23,10 +23,12 @@ package struct Intake: Sendable {
 
     /// - Parameter perMinute: pushes a minute at which those of each origin leave; 0: at once. Divided among
     ///   the relays on one store.
+    /// - Parameter client: who called; `nil`: somebody in this process.
     /// - Parameter stay: the call's, where it began before.
     /// - Returns: the reply that the verdict plans, once its commit stands on stable storage.
     package func admit<Reply, Failure>(
-        _ verdict: Verdict<Reply, Failure>, instance: ConfiguredName, perMinute: Int = 0, stay: Stay? = nil
+        _ verdict: Verdict<Reply, Failure>, instance: ConfiguredName, from client: ClientKey? = nil,
+        perMinute: Int = 0, stay: Stay? = nil
     ) async throws(IntakeRefusal<Failure>) -> Reply {
         // What its origin's pace has promised to the call.
         var promise = Pacer.Promise()
@@ -39,6 +41,7 @@ package struct Intake: Sendable {
             let stay = stay ?? self.stay(bytes: verdict.pushes.reduce(0) { $0 + $1.message.bytes })
             var call = Call(instance: instance, pushes: verdict.pushes, changes: verdict.changes)
             call.origins = origins(of: verdict.pushes, at: instance)
+            call.holders = holders(of: call, verdict.turns, client)
             var timing = verdict.reply
             if perMinute > 0, !verdict.pushes.isEmpty {
                 switch pace(&call, perMinute, orRefuse: verdict.withheld == nil, &promise) {
@@ -105,6 +108,8 @@ package struct Intake: Sendable {
         let changes: [Change]
         /// Of each push; worked out once, however often the store is asked.
         var origins: [Digest16] = []
+        /// Whose turns they take.
+        var holders: [Digest16] = []
         /// Until when each push is put off; `nil`: not at all. None where origins have no pace.
         var slots: [UnixTime?] = []
 
@@ -171,7 +176,8 @@ package struct Intake: Sendable {
             guard let lane = place.lane else { continue }
             items.append(
                 Acceptance.Item(
-                    push: call.pushes[index], origin: call.origins[index], lane: lane.name,
+                    push: call.pushes[index], origin: call.origins[index],
+                    holder: call.holders[index], lane: lane.name,
                     parked: place.parked, notBefore: place.notBefore))
         }
         return items
@@ -185,6 +191,23 @@ package struct Intake: Sendable {
             let digest = custody.digest(ofOrigin: push.origin, at: instance)
             last = (push.origin, digest)
             return digest
+        }
+    }
+
+    /// Nobody's address is in it: a client is a number that this process alone can make of one, and a phone
+    /// the digest under which its registration is found.
+    private func holders(of call: Call, _ turns: Turns, _ client: ClientKey?) -> [Digest16] {
+        switch (turns, client) {
+        case (.byOrigin, _): return call.origins
+        case (.byCredential(let credential), _):
+            let digest = custody.digest(ofOrigin: credential, at: call.instance)
+            return [Digest16](repeating: digest, count: call.pushes.count)
+        case (.byClient, let client?) where client != .nobody:
+            return [Digest16](repeating: Digest16(high: client.value, low: 0), count: call.pushes.count)
+        case (.byClient, _), (.byAddress, _):
+            return call.pushes.map {
+                $0.registeredAddress ?? custody.digest(ofOrigin: $0.message.address, at: call.instance)
+            }
         }
     }
 
@@ -214,6 +237,7 @@ package struct Intake: Sendable {
             core.observer.withheld(call.instance, withheld.count)
             call.pushes = call.pushes.without(withheld)
             call.origins = call.origins.without(withheld)
+            call.holders = call.holders.without(withheld)
             return .withheld(withheld)
         case .refused(let retryAfter): return .refused(retryAfter: retryAfter)
         }

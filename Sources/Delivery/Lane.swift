@@ -52,8 +52,8 @@ final class Lane<P: Provider>: LaneHandle {
             LaneState(limits: core.limits, handsBack: handsBack, isProven: identity == nil))
     }
 
-    func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool {
-        state.withLock { $0.wouldHold(pushClass, origin: origin) }
+    func wouldHold(_ pushClass: PushClass, origin: Digest16, address: () -> Int) -> Bool {
+        state.withLock { $0.wouldHold(pushClass, origin: origin, address: address) }
     }
 
     func expectedWait() -> Duration? { state.withLock { $0.expectedWait() } }

@@ -6,7 +6,9 @@ typealias LaneHandle = LaneAdmission & LaneCounting & LaneRunning & LaneReturn
 /// Where pushes come into a lane. Asked by the intake, and by the pair's other lane.
 protocol LaneAdmission: AnyObject, Sendable {
     var name: LaneName { get }
-    func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool
+    /// - Parameter origin: whose turn the push would take (``OwedPush/origin``).
+    /// - Parameter address: as ``LaneQueue/Entry/address``; asked for only when there is no room.
+    func wouldHold(_ pushClass: PushClass, origin: Digest16, address: () -> Int) -> Bool
     /// `nil`: nobody should wait for a first attempt here.
     func expectedWait() -> Duration?
     /// - Parameter parked: the classes of pushes for which memory had no room.

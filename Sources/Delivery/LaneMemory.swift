@@ -41,8 +41,8 @@ struct LaneMemory: Sendable {
             normal: queue.durableCount(upTo: .normal), all: queue.durableCount(upTo: .background))
     }
 
-    func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool {
-        queue.wouldHold(pushClass, origin: origin)
+    func wouldHold(_ pushClass: PushClass, origin: Digest16, address: () -> Int) -> Bool {
+        queue.wouldHold(pushClass, origin: origin, address: address)
     }
 
     /// Some origins that have a durable push in the queue.

@@ -1,7 +1,7 @@
 package import PushModel
 
-/// One lane's pushes in memory: urgent before normal before background, and within a class round robin over
-/// origins, so that one noisy origin never stands before another's first push (docs/architecture.md).
+/// One lane's pushes in memory: urgent before normal before background, and within a class in turns
+/// (``LaneRound``), so that no flood stands before another's first push (docs/architecture.md).
 ///
 /// A value: no clock, no lock. Bounded by `limit`, retries that sleep included.
 package struct LaneQueue: Sendable {
@@ -94,7 +94,7 @@ package struct LaneQueue: Sendable {
 
     package var isEmpty: Bool { count == 0 }
     package var readyCount: Int { count - sleeping.count }
-    var hasUrgent: Bool { rounds[0].fullestCount > 0 }
+    var hasUrgent: Bool { !rounds[0].isEmpty }
     /// How many are held of that class and of more urgent ones, but for volatile pushes: a flood of these
     /// must not keep the store's from memory. It yields to them, being one origin's, and has its turn among
     /// others.
@@ -106,9 +106,14 @@ package struct LaneQueue: Sendable {
     /// When the next sleeping retry is due.
     package var nextDue: UnixTime? { sleeping.first?.push.notBefore }
 
-    /// Whether a push of that class and origin would be held now. The answer may age; `admit` decides.
-    package func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool {
-        count < limit || fullest(yieldingTo: pushClass, origin: origin) != nil || sleeperYields(to: pushClass)
+    /// Whether a push of that class, holder and address would be held now. The answer may age; `admit`
+    /// decides.
+    ///
+    /// - Parameter address: asked for only when the queue is full.
+    package func wouldHold(_ pushClass: PushClass, origin: Digest16, address: () -> Int) -> Bool {
+        let own = Int(pushClass.rawValue)
+        return count < limit || rounds[(own + 1)...].contains { !$0.isEmpty }
+            || rounds[own].yields(to: origin, address) || sleeperYields(to: pushClass)
             || bench.first(where: { $0.push.pushClass > pushClass }) != nil
     }
 
@@ -117,8 +122,8 @@ package struct LaneQueue: Sendable {
         sleeping.last.map { $0.push.pushClass >= pushClass } ?? false
     }
 
-    /// Takes an entry in, in the place of another when full: of a lower class, of the origin that holds most,
-    /// or of a retry that sleeps.
+    /// Takes an entry in, in the place of another when full: of a lower class, of whoever has most in its
+    /// own, or of a retry that sleeps.
     package mutating func admit(_ entry: Entry, now: UnixTime) -> Admission {
         if count < limit {
             insert(entry, now: now)
@@ -131,16 +136,18 @@ package struct LaneQueue: Sendable {
     }
 
     private mutating func displace(for entry: Entry, now: UnixTime) -> Entry? {
-        if let level = fullest(yieldingTo: entry.push.pushClass, origin: entry.push.origin) {
-            return rounds[level].removeNewestOfFullest()
+        let own = Int(entry.push.pushClass.rawValue)
+        for level in rounds.indices.reversed() where level > own {
+            if let gone = rounds[level].removeNewestOfFullest() { return gone }
         }
+        if let gone = rounds[own].makeRoom(for: entry) { return gone }
         if entry.push.notBefore <= now, sleeperYields(to: entry.push.pushClass) {
             return sleeping.removeLast()
         }
         return bench.removeFirst { $0.push.pushClass > entry.push.pushClass }
     }
 
-    /// Puts back what was taken, at the front of its origin's row; it was counted before, so there is room.
+    /// Puts back what was taken, at the front of its row; it was counted before, so there is room.
     package mutating func putBack(_ entry: Entry) {
         note(entry)
         rounds[Int(entry.push.pushClass.rawValue)].putBack(entry)
@@ -288,16 +295,6 @@ package struct LaneQueue: Sendable {
         } else {
             rounds[Int(entry.push.pushClass.rawValue)].append(entry)
         }
-    }
-
-    /// The class whose fullest origin makes room: the lowest below ours; in our own only when that origin
-    /// would still hold more than we do.
-    private func fullest(yieldingTo pushClass: PushClass, origin: Digest16) -> Int? {
-        let own = Int(pushClass.rawValue)
-        for level in rounds.indices.reversed() where level > own && rounds[level].fullestCount > 0 {
-            return level
-        }
-        return rounds[own].fullestCount > rounds[own].count(of: origin) + 1 ? own : nil
     }
 }
 

@@ -46,8 +46,8 @@ struct LaneState: Sendable {
     var inMemory: Int { memory.count + min(returning, memory.free) }
     var parked: Int { rows.count }
 
-    func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool {
-        !isStopping && memory.wouldHold(pushClass, origin: origin)
+    func wouldHold(_ pushClass: PushClass, origin: Digest16, address: () -> Int) -> Bool {
+        !isStopping && memory.wouldHold(pushClass, origin: origin, address: address)
     }
 
     /// How long a push that comes now would wait; `nil` when nobody can say.

@@ -68,9 +68,10 @@ extension Intake {
                 core.observer.noApp(call.instance)
                 continue
             }
+            let push = call.pushes[index]
             places[index].parked =
                 !inMemory || places[index].notBefore != nil
-                || !lane.wouldHold(call.pushes[index].pushClass, origin: call.origins[index])
+                || !lane.wouldHold(push.pushClass, origin: call.holders[index]) { push.message.addressNumber }
         }
     }
 

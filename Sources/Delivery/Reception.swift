@@ -45,7 +45,8 @@ package struct Reception<Role: AnsweringRole>: Sendable {
         do throws(IntakeRefusal<Role.Failure>) {
             // Counted only now, when the origin has proved who it is: nobody can use up another's share.
             return try await intake.admit(
-                verdict, instance: instance, perMinute: verdict.quota ?? pushesPerMinute, stay: stay)
+                verdict, instance: instance, from: client,
+                perMinute: verdict.quota ?? pushesPerMinute, stay: stay)
         } catch {
             switch error {
             case .refused(let refusal): throw refusal

@@ -62,7 +62,7 @@ struct LaneQueueTests {
     func displacedByOrigin() {
         var queue = LaneQueue(limit: 3)
         for row in 1...3 { _ = queue.admit(entry(samplePush(row, origin: 1)), now: now) }
-        #expect(queue.wouldHold(.normal, origin: Digest16(high: 0, low: 2)))
+        #expect(queue.wouldHold(.normal, origin: Digest16(high: 0, low: 2), address: { 0 }))
         guard case .displaced(let gone) = queue.admit(entry(samplePush(4, origin: 2)), now: now) else {
             Issue.record("nothing was displaced")
             return
@@ -75,7 +75,7 @@ struct LaneQueueTests {
     func parked() {
         var queue = LaneQueue(limit: 3)
         for row in 1...3 { _ = queue.admit(entry(samplePush(row, origin: 1)), now: now) }
-        #expect(!queue.wouldHold(.normal, origin: Digest16(high: 0, low: 1)))
+        #expect(!queue.wouldHold(.normal, origin: Digest16(high: 0, low: 1), address: { 0 }))
         guard case .parked(let own) = queue.admit(entry(samplePush(4, origin: 1)), now: now),
             case .parked(let low) = queue.admit(
                 entry(samplePush(5, origin: 2, pushClass: .background)), now: now)
@@ -238,8 +238,8 @@ struct LaneQueueTests {
         var queue = LaneQueue(limit: 2)
         let now = UnixTime(seconds: 100)
         for number in 1...2 { queue.setAside(entry(samplePush(number))) }
-        #expect(queue.wouldHold(.urgent, origin: Digest16(high: 0, low: 1)))
-        #expect(!queue.wouldHold(.normal, origin: Digest16(high: 0, low: 1)))
+        #expect(queue.wouldHold(.urgent, origin: Digest16(high: 0, low: 1), address: { 0 }))
+        #expect(!queue.wouldHold(.normal, origin: Digest16(high: 0, low: 1), address: { 0 }))
         guard case .displaced(let gone) = queue.admit(entry(samplePush(3, pushClass: .urgent)), now: now)
         else {
             Issue.record("the call has no room")

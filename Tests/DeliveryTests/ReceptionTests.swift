@@ -45,6 +45,21 @@ struct ReceptionTests {
         }
     }
 
+    @Test("Where turns go by client, the second call of another one goes before the second of the first")
+    func clientTurns() async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            let reception = reception(rig)
+            for (number, client) in [(1, 1), (2, 1), (3, 2)] as [(Int, UInt64)] {
+                let call = EchoRole.Call(pushes: [push(number, origin: "o\(number)")], turns: .byClient)
+                #expect(await refusal(reception, call, from: client) == nil)
+            }
+            provider.grant(1)
+            await provider.waitForSent(3)
+            #expect(provider.addresses == ["t1", "t3", "t2"])
+        }
+    }
+
     @Test("Every process allows its part of an allowance")
     func dividedTolls() {
         let clock = ManualClock()
@@ -163,6 +178,7 @@ private final class EchoRole: AnsweringRole {
         var notes: [NoteCode] = []
         var allowance: Allowance?
         var isOnce = false
+        var turns = Turns.byAddress
     }
 
     typealias Inbound = Call
@@ -191,9 +207,11 @@ private final class EchoRole: AnsweringRole {
             return state.overloads >= 0
         }
         if isOverloaded { throw .overloaded(nil) }
-        return Verdict(
+        var verdict = Verdict<[FirstOutcome], EchoRefusal>(
             pushes: inbound.pushes, changes: inbound.changes, reply: .now([]), refusal: { _ in .refused },
             notes: inbound.notes)
+        verdict.turns = inbound.turns
+        return verdict
     }
 }
 

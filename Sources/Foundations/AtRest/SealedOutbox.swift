@@ -58,7 +58,7 @@ extension SealedStore: CustodyTaking {
             if lane?.name != item.lane { lane = (item.lane, item.lane.description) }
             var row = StoredPush(
                 row: 0, id: PushID(ofRowAt: now, random: random.next(), random.next()),
-                lane: lane?.text ?? "", pushClass: push.pushClass, origin: from,
+                lane: lane?.text ?? "", pushClass: push.pushClass, origin: item.holder ?? from,
                 record: push.record.map(digests.digest),
                 touchedAt: push.touchedAt, address: push.registeredAddress,
                 notBefore: max(now, item.notBefore ?? now), custodyEnds: push.custodyEnds, attempt: 0,

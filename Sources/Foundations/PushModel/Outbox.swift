@@ -2,8 +2,10 @@
 package struct Acceptance: Sendable {
     package struct Item: Sendable {
         package var push: Push
-        /// The digest of its origin; `nil`: nobody has worked it out yet.
+        /// The digest of its origin, by which repeats are known; `nil`: nobody has worked it out yet.
         package var origin: Digest16?
+        /// Whose turn it takes, which owed pushes carry as ``OwedPush/origin``; `nil`: its origin's.
+        package var holder: Digest16?
         package var lane: LaneName
         /// True when the lane's memory has no room: the push waits in the store for `claim`.
         package var parked: Bool
@@ -12,11 +14,13 @@ package struct Acceptance: Sendable {
 
         /// - Parameter origin: as ``CustodyTaking/digest(ofOrigin:at:)`` told it.
         package init(
-            push: Push, origin: Digest16? = nil, lane: LaneName, parked: Bool, notBefore: UnixTime? = nil
+            push: Push, origin: Digest16? = nil, holder: Digest16? = nil, lane: LaneName, parked: Bool,
+            notBefore: UnixTime? = nil
         ) {
             precondition(parked || notBefore == nil, "what may not leave yet waits in the store")
             self.push = push
             self.origin = origin
+            self.holder = holder
             self.lane = lane
             self.parked = parked
             self.notBefore = notBefore
@@ -105,7 +109,7 @@ package typealias Outbox = CustodyTaking & LaneClaims & Settling & LeaseRenewal 
 ///
 /// What is accepted is on stable storage before the peer hears of it.
 package protocol CustodyTaking: Sendable {
-    /// The keyed digest that owed pushes of this origin will carry. Computed, not looked up.
+    /// The keyed digest that stands for an origin, or for what else may hold turns. Computed, not looked up.
     func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16
     /// Writes pushes, marks and changes in one commit that is on stable storage when this returns.
     func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted
@@ -113,7 +117,8 @@ package protocol CustodyTaking: Sendable {
 
 /// A lane's parked pushes, on their way into its memory. Asked by lanes.
 package protocol LaneClaims: Sendable {
-    /// Takes parked pushes of a lane that are due into memory: by class, then round robin over origins.
+    /// Takes parked pushes of a lane that are due into memory: by class, then in turns over their holders
+    /// (``OwedPush/origin``).
     func claim(
         _ lane: LaneName, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
     ) async throws(StoreError) -> [OwedPush]

@@ -52,7 +52,7 @@ package struct LaneName: Sendable, Hashable, CustomStringConvertible {
 package struct Push: Sendable {
     package var message: ProviderMessage
     package var pushClass: PushClass
-    /// Who asked; rounds are taken over origins and limits count by them. Never logged.
+    /// Who asked. Pace and repeats go by it, and turns where the verdict says so. Never logged.
     package var origin: Secret
     /// The registration that feedback expires.
     package var record: RecordKey?
@@ -92,7 +92,8 @@ package struct OwedPush: Sendable {
     package let row: Int64
     package var lane: LaneName
     package let pushClass: PushClass
-    /// Keyed digest of instance and origin.
+    /// Whose turn it takes in its lane (``Turns``): a keyed digest of instance and origin, credential or
+    /// phone, or a client's number.
     package let origin: Digest16
     /// Keyed digest of the registration's key.
     package let record: Digest16?

@@ -9,6 +9,9 @@ package struct ClientKey: Sendable, Hashable, CustomStringConvertible {
 
     package init(_ value: UInt64) { self.value = value }
     package var description: String { "‹client›" }
+
+    /// No client stands behind the call: this process asks, or whoever brings what others have said.
+    package static let nobody = ClientKey(0)
 }
 
 /// Buckets of one rate limiter: about 40 bytes each, so 4 MiB.

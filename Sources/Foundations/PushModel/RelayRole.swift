@@ -51,6 +51,22 @@ package struct OriginCharge: Sendable {
     }
 }
 
+/// Whose turns in their lanes a call's pushes take (decision 0103). Whoever holds a turn is also who makes
+/// room in a full lane, and who witnesses a halt.
+///
+/// What a stranger gets for nothing holds none: of a thousand key pairs each would have a turn before anybody
+/// else's push. Below the holder each phone takes turns of its own, whatever stands here.
+package enum Turns: Sendable {
+    /// The origin's (``Push/origin``): an operator lets each of them in.
+    case byOrigin
+    /// Of whoever has this: it was given out by the operator.
+    case byCredential(Secret)
+    /// The client's that called; the phone's where nobody is known to have called.
+    case byClient
+    /// The phone's: nobody stands behind the push who could be held to anything.
+    case byAddress
+}
+
 /// What a role makes of one request: everything that follows from it, nothing done yet.
 package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
     package var pushes: [Push]
@@ -73,6 +89,8 @@ package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
     /// Pushes a minute of this origin, where an operator gave it a quota of its own; 0: no limit; `nil`: the
     /// instance's.
     package var quota: Int?
+    /// Whose turns the pushes take.
+    package var turns = Turns.byAddress
 
     package init(
         pushes: [Push] = [], changes: [Change] = [], reply: ReplyTiming<Reply>,

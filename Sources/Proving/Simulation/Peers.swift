@@ -155,8 +155,9 @@ final class Peers: Sendable {
                 for number in numbers { self.book.promised(number, custodyEnds: ends) }
                 let plan: ReplyTiming<[FirstOutcome]> =
                     waits ? .afterFirstAttempt(deadline: Self.deadline) { $0 } : .now([])
-                let verdict = Verdict<[FirstOutcome], Fault>(
+                var verdict = Verdict<[FirstOutcome], Fault>(
                     pushes: pushes.map(\.push), reply: plan, refusal: { _ in Fault() })
+                verdict.turns = .byOrigin
                 return await self.admit(verdict, by: process, first).map { outcomes in
                     // Without any where the reply waits for none.
                     let all = outcomes.isEmpty ? pushes.map { _ in .pending } : outcomes
@@ -244,12 +245,13 @@ final class Peers: Sendable {
         let key = RecordKey(Self.space, Secret("request-\(number)".utf8))
         let record = Record(
             key: key, touchedAt: process.now, expiresAt: process.now + Self.recordLife, body: Secret([]))
-        let verdict = Verdict<[FirstOutcome], Fault>(
+        var verdict = Verdict<[FirstOutcome], Fault>(
             pushes: pushes.map(\.push), changes: [.put(record, if: .absent)],
             reply: .withdrawingAfterFirstAttempt(
                 deadline: Self.deadline, undoing: [.delete(key, if: .any)]
             ) { $0 },
             refusal: { _ in Fault() })
+        verdict.turns = .byOrigin
         do throws(IntakeRefusal<Fault>) {
             let outcomes = try await service.intake.admit(verdict, instance: SimulatedProcess.instance)
             return .outcomes(zip(pushes, outcomes).map { ($0.number, $1) })

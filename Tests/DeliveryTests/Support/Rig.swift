@@ -121,23 +121,25 @@ struct Rig: Sendable {
         await pass(until: provider.requests, reaches: count)
     }
 
-    /// Takes pushes in and answers with their first outcomes.
+    /// Takes pushes in, each in its origin's turn, and answers with their first outcomes.
     func admit(
         _ pushes: [Push], within deadline: Duration = .seconds(3), changes: [Change] = [], perMinute: Int = 0
     ) async throws -> [FirstOutcome] {
-        let verdict = Verdict<[FirstOutcome], SampleError>(
+        var verdict = Verdict<[FirstOutcome], SampleError>(
             pushes: pushes, changes: changes, reply: .afterFirstAttempt(deadline: deadline) { $0 },
             refusal: { _ in SampleError() })
+        verdict.turns = .byOrigin
         return try await service.intake.admit(verdict, instance: Names.instance, perMinute: perMinute)
     }
 
     /// Takes pushes in, and nobody waits for them.
-    func owe(_ pushes: [Push]) async throws {
-        let verdict = Verdict<Void, SampleError>(pushes: pushes, reply: .now(()))
+    func owe(_ pushes: [Push], turns: Turns = .byOrigin, from client: ClientKey? = nil) async throws {
+        var verdict = Verdict<Void, SampleError>(pushes: pushes, reply: .now(()))
+        verdict.turns = turns
         for start in stride(from: 0, to: pushes.count, by: 500) {
             var part = verdict
             part.pushes = Array(pushes[start..<min(start + 500, pushes.count)])
-            try await service.intake.admit(part, instance: Names.instance)
+            try await service.intake.admit(part, instance: Names.instance, from: client)
         }
     }
 

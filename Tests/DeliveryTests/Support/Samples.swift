@@ -5,7 +5,7 @@ import PushModel
 func samplePush(
     _ number: Int, origin: UInt64 = 1, pushClass: PushClass = .normal, notBefore: UnixTime = .distantPast,
     custodyEnds: UnixTime = UnixTime(seconds: 1_000_000), touchedAt: UnixTime = .distantPast,
-    attempt: Int = 0,
+    attempt: Int = 0, phone: String? = nil,
     record: Digest16? = Digest16(high: 9, low: 9)
 ) -> OwedPush {
     OwedPush(
@@ -15,7 +15,9 @@ func samplePush(
         epoch: 1, mark: nil,
         instance: ConfiguredName("zulip-main")!,
         message: .fcm(
-            FCMMessage(address: Secret("token-\(number)".utf8), priority: .high, data: Secret("{}".utf8))))
+            FCMMessage(
+                address: Secret((phone ?? "token-\(number)").utf8), priority: .high,
+                data: Secret("{}".utf8))))
 }
 
 let sampleAddress = Digest16(high: 8, low: 8)

@@ -367,7 +367,7 @@ struct NotifyingTests {
         }
     }
 
-    @Test("The origin of a push is the key that is pinned, so each user of a call has a pace of their own")
+    @Test("The pace of a push is that of the key that is pinned, so each user of a call has one of their own")
     func origins() async throws {
         let rig = try await RelayRig.make(pushesPerMinute: 2)
         let devices = [alice.device(1), PeerUser.bob.device(2)]
@@ -380,7 +380,7 @@ struct NotifyingTests {
             #expect(await rig.notify(entries).failed == 0)
             await rig.services.sent(atLeast: 4)
             #expect(rig.services.sent.count == 4, "Alice's third waits, and nothing of Bob's")
-            #expect(Set(rig.services.sent.map(\.origin)).count == 2)
+            #expect(Set(rig.services.sent.map(\.record)).count == 2)
         }
     }
 

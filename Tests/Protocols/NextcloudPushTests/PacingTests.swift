@@ -33,7 +33,7 @@ struct PacingTests {
             #expect(answer.failed == 4)
             await rig.services.sent(atLeast: Self.perMinute + 2)
             #expect(rig.services.sent.count == Self.perMinute + 2)
-            #expect(Set(rig.services.sent.suffix(2).map(\.origin)).count == 1)
+            #expect(Set(rig.services.sent.suffix(2).map(\.record)).count == 1, "both are of one device")
         }
     }
 

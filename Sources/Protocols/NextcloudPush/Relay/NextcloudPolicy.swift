@@ -41,4 +41,10 @@ package struct NextcloudPolicy: Sendable {
         guard let key else { return false }
         return subscriptionKeys.reduce(false) { $1 == key || $0 }
     }
+
+    /// Whose turns the pushes of an admitted caller take. Users' keys have none: a pair of them costs nothing.
+    func turns(_ key: Secret?) -> Turns {
+        guard !subscriptionKeys.isEmpty, let key else { return .byClient }
+        return .byCredential(key)
+    }
 }

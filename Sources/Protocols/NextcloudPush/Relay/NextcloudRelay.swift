@@ -92,7 +92,9 @@ package struct NextcloudRelay: AnsweringRole {
         case .unregister(let form): return try await unregister(form, inbound)
         case .notify(let call):
             guard policy.admits(inbound.subscriptionKey) else { throw NextcloudError(.wrongSubscriptionKey) }
-            return try await notify(call, from: inbound.source)
+            var verdict = try await notify(call, from: inbound.source)
+            verdict.turns = policy.turns(inbound.subscriptionKey)
+            return verdict
         }
     }
 

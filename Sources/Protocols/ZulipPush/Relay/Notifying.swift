@@ -70,6 +70,8 @@ extension ZulipRelay {
             },
             notes: notes, quota: server.quota)
         verdict.charge = charge
+        // Whoever has a domain has as many host names as they please.
+        verdict.turns = admission == .open ? .byClient : .byOrigin
         return verdict
     }
 

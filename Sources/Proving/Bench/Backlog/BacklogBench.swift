@@ -132,7 +132,8 @@ package struct BacklogBench: Sendable {
     }
 
     private func admit(_ pushes: [Push], _ stage: Stage) async throws {
-        let verdict = Verdict<Void, BenchError>(pushes: pushes, reply: .now(()))
+        var verdict = Verdict<Void, BenchError>(pushes: pushes, reply: .now(()))
+        verdict.turns = .byOrigin
         try await stage.core.intake.admit(verdict, instance: stage.instance)
     }
 }

@@ -132,7 +132,8 @@ package struct OutageTrial: Sendable {
                 pushClass: .normal, origin: Secret("origin-\(first / 10 % plan.origins)".utf8), record: nil,
                 touchedAt: .distantPast, custodyEnds: ends, repeatIdentity: address)
         }
-        let verdict = Verdict<Void, BenchError>(pushes: pushes, reply: .now(()))
+        var verdict = Verdict<Void, BenchError>(pushes: pushes, reply: .now(()))
+        verdict.turns = .byOrigin
         try await stage.core.intake.admit(verdict, instance: stage.instance)
     }
 
