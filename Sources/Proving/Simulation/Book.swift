@@ -251,7 +251,8 @@ final class Book: Sendable {
     /// The bytes leave.
     ///
     /// - Parameter isOwn: whether the sender owns a row.
-    func sending(_ push: OwedPush, _ number: Int, by life: Life, isOwn: (Int64) -> Bool) {
+    func sending(_ push: OwedPush, _ target: Peers.Read, by life: Life, isOwn: (Int64) -> Bool) {
+        let number = target.number
         tell(
             number,
             "sent by \(life) in \(push.lane.environment) as row \(push.row) epoch \(push.epoch)"
@@ -259,6 +260,7 @@ final class Book: Sendable {
         let at = scheduler.elapsed
         state.withLock { state in
             state.numbers[push.id] = number
+            state.leavings.addressed[push.id] = target.token
             let overtaken =
                 state.clocksAreWrong
                 ? []
@@ -306,7 +308,7 @@ final class Book: Sendable {
             if !state.marksMayGo,
                 page.accepted.contains(where: {
                     // What goes with its registration takes its mark along (decision 0081).
-                    $0.id != id && $0.at + Self.markSpan > now && state.leavings.gone[$0.id] == nil
+                    $0.id != id && $0.at + Self.markSpan > now && state.leavings.gone($0.id) == nil
                 })
             {
                 state.broke(.twoNames, number)

@@ -194,7 +194,7 @@ final class SimulatedProvider: DirectProvider {
             return Answer(.unregistered(since: nil), .badDeviceToken, sentAt: sentAt, fate: .local)
         }
         if push.custody == .durable {
-            book.sending(push, number, by: life) { row in
+            book.sending(push, target, by: life) { row in
                 database.map { $0.shared.holder(ofRow: row)?.owner == owner } ?? true
             }
         }
