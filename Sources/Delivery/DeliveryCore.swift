@@ -73,7 +73,7 @@ final class DeliveryCore: Sendable {
         revoked.note(ids, at: world.instant())
         let all = Set(ids)
         for lane in ticking { lane.revoke(all) }
-        for id in ids { firstAttempts.resolve(id, .known(.rejected)) }
+        for id in ids { firstAttempts.end(id) }
         journal.note("pushes ended with their registrations", [.count: ids.count])
     }
 

@@ -73,6 +73,10 @@ final class FirstAttempts: Sendable {
             }
         }
 
+        fileprivate func isWithdrawing(at index: Int) -> Bool {
+            state.withLock { $0.withdrawn.contains(index) }
+        }
+
         fileprivate func keep(at index: Int) { state.withLock { _ = $0.withdrawn.remove(index) } }
 
         fileprivate func waits(at index: Int, _ instant: ContinuousClock.Instant) -> Bool {
@@ -115,6 +119,8 @@ final class FirstAttempts: Sendable {
         /// Pushes that some reply has called pending, as many as recent outcomes: they are owed.
         var promised: Set<PushID> = []
         var promisedOrder = Fifo<PushID>()
+        /// Pushes that have ended with their registrations while a reply waits for their withdrawal.
+        var ended: Set<PushID> = []
         var isClosed = false
     }
 
@@ -162,21 +168,44 @@ final class FirstAttempts: Sendable {
     }
 
     /// The first outcome of a push is known.
-    func resolve(_ id: PushID, _ outcome: FirstOutcome) {
+    func resolve(_ id: PushID, _ told: FirstOutcome) {
+        var outcome = told
         let waiting = state.withLock { state -> [(group: Group, index: Int)] in
-            switch state.recent[id] {
-            // A push that was given up waiting for may still have its first attempt.
-            case nil, .pending?: state.recent[id] = outcome
-            case .known?, .dropped?: break
-            }
-            state.recentOrder.append(id)
-            if state.recentOrder.count > limits.recentOutcomes, let oldest = state.recentOrder.popFirst() {
-                state.recent[oldest] = nil
-            }
+            if !state.ended.isEmpty, state.ended.remove(id) != nil { outcome = .known(.rejected) }
+            note(outcome, of: id, &state)
             if outcome == .pending { promise(id, &state) }
             return state.waiting.removeValue(forKey: id) ?? []
         }
         for (group, index) in waiting { group.note(outcome, at: index) }
+    }
+
+    /// A push has ended with its registration: nothing comes of it.
+    ///
+    /// A reply that waits for its withdrawal waits on: what undoes the call is in that commit, and whoever
+    /// asks again before it would be met with silence. The store will say there that the push is not ours.
+    func end(_ id: PushID) {
+        let outcome = FirstOutcome.known(.rejected)
+        let waiting = state.withLock { state -> [(group: Group, index: Int)] in
+            note(outcome, of: id, &state)
+            guard let waiting = state.waiting.removeValue(forKey: id) else { return [] }
+            guard waiting.contains(where: { $0.group.isWithdrawing(at: $0.index) }) else { return waiting }
+            state.waiting[id] = waiting
+            state.ended.insert(id)
+            return []
+        }
+        for (group, index) in waiting { group.note(outcome, at: index) }
+    }
+
+    private func note(_ outcome: FirstOutcome, of id: PushID, _ state: inout State) {
+        switch state.recent[id] {
+        // A push that was given up waiting for may still have its first attempt.
+        case nil, .pending?: state.recent[id] = outcome
+        case .known?, .dropped?: break
+        }
+        state.recentOrder.append(id)
+        if state.recentOrder.count > limits.recentOutcomes, let oldest = state.recentOrder.popFirst() {
+            state.recent[oldest] = nil
+        }
     }
 
     /// A reply leaves that calls it pending.
@@ -195,7 +224,7 @@ final class FirstAttempts: Sendable {
     func close() {
         let groups = state.withLock { state in
             state.isClosed = true
-            state.waiting = [:]
+            (state.waiting, state.ended) = ([:], [])
             defer { state.groups = [] }
             return state.groups
         }

@@ -165,7 +165,10 @@ final class Settler: Sendable {
     /// Of pushes that the store has just given out, those whose end is known here: their answers came while
     /// they were another's, or have not reached the store yet. Nothing of them is to be sent again.
     ///
-    /// - Returns: the others, and what settles these in the name that they have now.
+    /// A withdrawal that has not reached the store yet will not be made, and whoever waits for it hears that the
+    /// push is owed. Until then it waits in the store.
+    ///
+    /// - Returns: the others, and what settles these in the name that they have now, or gives them back.
     func recall(_ pushes: [OwedPush]) -> (unknown: [OwedPush], ended: [Item]) {
         guard !pushes.isEmpty else { return ([], []) }
         let ids = Set(pushes.map(\.id))
@@ -175,7 +178,10 @@ final class Settler: Sendable {
                 for item in queue.items where item.settlement.step.isEnd {
                     let id = item.settlement.push.id
                     guard ids.contains(id) else { continue }
-                    known[id] = Ending(step: item.settlement.step, first: item.settlement.first)
+                    let isMade = item.settlement.step != .withdraw
+                    known[id] = Ending(
+                        step: isMade ? item.settlement.step : .park,
+                        first: isMade ? item.settlement.first : nil)
                 }
             }
             if !state.endings.isEmpty { for id in ids { known[id] = state.endings[id] ?? known[id] } }
@@ -276,10 +282,10 @@ final class Settler: Sendable {
         _ batch: [Item], _ place: Place, _ isUncertain: Bool, _ hearers: Hearers
     ) async throws(StoreError) {
         let ours = try await store.settle(batch.map(\.settlement), feedback: batch.flatMap(\.feedback))
-        takeOut(batch, ours, place)
+        takeOut(batch, ours, place, isUncertain)
         hearers.settled()
         for (item, isOurs) in zip(batch, ours) {
-            let goesOn = !isOurs && !isUncertain && item.settlement.step == .withdraw
+            let goesOn = !isOurs && item.settlement.goesOn(unless: isUncertain)
             if let first = item.first {
                 hearers.known(item.settlement.push.id, goesOn ? .pending : .known(first))
             }
@@ -292,12 +298,15 @@ final class Settler: Sendable {
 
     /// Takes out what the store was told, and keeps the ends that it would not hear, because the pushes were
     /// another's, or it had been told before. In one step: at every moment an end stands in one of both.
-    private func takeOut(_ batch: [Item], _ ours: [Bool], _ place: Place) {
+    ///
+    /// A push that was to be withdrawn has not ended: its sender hears that it is owed.
+    private func takeOut(_ batch: [Item], _ ours: [Bool], _ place: Place, _ isUncertain: Bool) {
         state.withLock { state in
             state[place].settled(batch.count)
             (state.refusedSince, state.refusals, state.trialAt) = (nil, 0, nil)
             if state.stuck.items.isEmpty { state.stuckSince = nil }
             for (item, isOurs) in zip(batch, ours) where !isOurs && item.settlement.step.isEnd {
+                if item.settlement.goesOn(unless: isUncertain) { continue }
                 let (id, settlement) = (item.settlement.push.id, item.settlement)
                 let ending = Ending(step: settlement.step, first: settlement.first)
                 guard state.endings.updateValue(ending, forKey: id) == nil else { continue }
@@ -359,6 +368,11 @@ extension Settlement.Step {
 }
 
 extension Settlement {
+    /// Whether a push that the store says is not ours is not withdrawn, but goes on where it is.
+    ///
+    /// - Parameter isUncertain: an answer was lost, so we may have withdrawn it ourselves.
+    fileprivate func goesOn(unless isUncertain: Bool) -> Bool { step == .withdraw && !isUncertain }
+
     /// Where and from when the store may hand the push out again, if this step gives it back.
     fileprivate var parks: (lane: LaneName, due: UnixTime)? {
         switch step {

@@ -187,6 +187,57 @@ struct WithdrawalTests {
         }
     }
 
+    @Test("If its registration ends before that, the reply leaves when the call may be taken again")
+    func endsMeanwhile() async throws {
+        let provider = ScriptedProvider(Names.fcm) { _ in .busy() }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            let record = try await FeedbackTests.register(rig)
+            let sent = try FeedbackTests.pushed(1, of: record, rig)
+            rig.outbox.refuse { $0.step == .withdraw }
+            let told = { @Sendable () async throws -> ([FirstOutcome], Record?) in
+                let outcomes = try await call([sent], rig)
+                return (outcomes, try await rig.store.find([Self.call]).first ?? nil)
+            }
+            async let reply = told()
+            await rig.outbox.refusals.wait(for: 1)
+            _ = try await rig.store.apply([.delete(FeedbackTests.key, if: .any)])
+            try await rig.expect([.known(.retry)], of: [push(9)])
+            rig.outbox.refuse(nil)
+            await rig.pass(until: rig.outbox.foreign, reaches: 1)
+            let (outcomes, standing) = try await reply
+            #expect(outcomes == [.known(.rejected)] && standing == nil)
+        }
+    }
+
+    /// When the push comes back: its sender has heard that it is owed, or the store has still to be told.
+    @Test("If it comes back, it is sent, and not withdrawn after all", arguments: [true, false])
+    func comesBack(_ isTold: Bool) async throws {
+        let isBack = Watch()
+        let mine = ScriptedProvider(Names.fcm) { _ in isBack.count > 0 ? .accepted : .busy() }
+        let theirs = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
+        try await Fleet.run(Depot(), [.of(mine), .of(theirs)]) { rigs in
+            rigs[0].outbox.set { $0.renew = .unavailable }
+            rigs[0].outbox.refuse { $0.step == .withdraw }
+            async let reply = call([push(1)], rigs[0])
+            await mine.waitForSent(1)
+            // The other takes it over, and dies.
+            await rigs[0].pass(until: rigs[1].outbox.claimed, reaches: 1)
+            if isTold {
+                rigs[0].outbox.refuse(nil)
+                await rigs[0].pass(until: rigs[0].outbox.foreign, reaches: 1)
+            }
+            rigs[1].outbox.cut()
+            isBack.add()
+            rigs[0].outbox.set { $0.renew = nil }
+            await rigs[0].pass(until: rigs[0].outbox.claimed, reaches: 1)
+            rigs[0].outbox.refuse(nil)
+            await rigs[0].pass(until: rigs[0].outbox.ended, reaches: 1)
+            #expect(mine.addresses == ["t1", "t1"])
+            #expect(try await reply == [.pending])
+            try await rigs[0].expectRows(0)
+        }
+    }
+
     @Test("What was accepted keeps its mark", arguments: EngineKind.allCases)
     func accepted(_ kind: EngineKind) async throws {
         let provider = ScriptedProvider(Names.fcm) { _ in .accepted }
