@@ -89,6 +89,16 @@ final class DeliveryCore: Sendable {
     /// Every lane that needs the tick.
     var ticking: [any LaneHandle] { table.withLock { Array($0.lanes.values) + $0.leaving } }
 
+    /// Of pushes that the store has just given out, those whose requests are under way are not sent beside
+    /// these (``RowsUnderWay``). A push may be under way in a lane that has left, or in the pair's other one.
+    ///
+    /// - Parameter term: of the lease, when the store was asked for them.
+    /// - Returns: the others.
+    func keepUnderWay(_ pushes: [OwedPush], term: Int) -> [OwedPush] {
+        guard !pushes.isEmpty else { return [] }
+        return ticking.reduce(pushes) { others, lane in lane.keep(others, term: term) }
+    }
+
     /// Every lane gives back what is durable, or none does any more, with those that are made from now on.
     func handBack(_ handsBack: Bool) {
         let lanes = table.withLock { table in

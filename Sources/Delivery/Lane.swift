@@ -135,6 +135,10 @@ final class Lane<P: Provider>: LaneHandle {
 
     func revoke(_ pushes: Set<PushID>) { state.withLock { $0.revoke(pushes) } }
 
+    func keep(_ pushes: [OwedPush], term: Int) -> [OwedPush] {
+        state.withLock { $0.rowsUnderWay.keep(pushes, term: term) }
+    }
+
     func comeBack(_ entry: LaneQueue.Entry, isOurs: Bool) {
         let (now, instant) = (core.world.now(), core.world.instant())
         change { $0.comeBack(entry, isOurs: isOurs, now: now, instant: instant) }
@@ -351,14 +355,10 @@ final class Lane<P: Provider>: LaneHandle {
             core.journal.note("claim failed", [.lane: name, .code: ErrorCode(error)], level: .error)
             core.reclaim.note(error)
         }
-        let (unknown, ended) = core.settler.recall(claim.pushes)
+        // In this order: the settler has the end of what is under way no more.
+        let (unknown, ended) = core.settler.recall(core.keepUnderWay(claim.pushes, term: term))
         core.settler.add(ended)
-        let entries = unknown.map { push in
-            var entry = LaneQueue.Entry(
-                push: push, isFirst: push.attempt == 0, environmentKnown: false, term: term)
-            entry.hasWaited = true
-            return entry
-        }
+        let entries = unknown.map { LaneQueue.Entry(claimed: $0, term: term) }
         let (now, instant) = (core.world.now(), core.world.instant())
         change { [claim] in $0.claimed(claim, entries, now: now, instant: instant) }
     }

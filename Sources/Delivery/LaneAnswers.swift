@@ -46,7 +46,8 @@ extension LaneState {
         memory.believe(moment.clock)
         memory.heed(moment.now, moment.instant)
         lateEnds.answered(sent.push)
-        let entry = memory.moved(sent)
+        var entry = memory.moved(sent)
+        if let name = rowsUnderWay.name(of: entry) { entry.take(name) }
         health.note(
             answer, of: entry, others: mayGoOn ? nil : others(answer, entry), at: moment, random: random,
             &actions)
@@ -75,13 +76,19 @@ extension LaneState {
     // MARK: in another lane
 
     /// The push goes on in another lane.
-    mutating func left(_ heard: Heard) { traffic.answered(heard.entry.push.custody) }
+    mutating func left(_ heard: Heard) -> Actions {
+        var actions = Actions()
+        // The other lane has it under a name that its row had before, and can do no more with it.
+        if let name = countIn(heard.entry) { actions.giveBack(name.entry) }
+        return actions
+    }
 
     /// A push that another lane could not end comes back with the answer that it had here.
     ///
     /// - Parameter random: 64 random bits.
     mutating func returned(_ entry: LaneQueue.Entry, _ word: Answer, random: UInt64) -> Heard {
-        traffic.sent(entry.push.custody)
+        var entry = entry
+        countOut(&entry)
         return Heard(entry, word, random: random, isJudged: false)
     }
 
@@ -104,7 +111,8 @@ extension LaneState {
     }
 
     private mutating func end(moved entry: LaneQueue.Entry, _ actions: inout Actions) {
-        traffic.sent(entry.push.custody)
+        var entry = entry
+        countOut(&entry)
         actions.returned.append(entry)
     }
 
@@ -112,12 +120,16 @@ extension LaneState {
     mutating func revoke(_ pushes: Set<PushID>) { memory.revoke(pushes) }
 
     /// Such a push has ended there.
-    mutating func ended(moved entry: LaneQueue.Entry) { traffic.answered(entry.push.custody) }
+    mutating func ended(moved entry: LaneQueue.Entry) -> Actions {
+        var actions = Actions()
+        if let name = countIn(entry) { actions.giveBack(name.entry) }
+        return actions
+    }
 
     /// The other lane is gone: it goes back to the store, or aside.
     mutating func keep(moved entry: LaneQueue.Entry) -> Actions {
-        traffic.answered(entry.push.custody)
-        var actions = Actions()
+        var (entry, actions) = (entry, Actions())
+        if let name = countIn(entry) { entry.take(name) }
         memory.park(entry, &actions)
         return actions
     }
@@ -138,8 +150,8 @@ extension LaneState {
         further: (Judgement) -> [Change] = { _ in [] }, _ actions: inout Actions
     ) -> Attempt.Next {
         let answer = heard.answer
-        traffic.answered(heard.entry.push.custody)
-        let entry = memory.moved(heard.entry)
+        var entry = memory.moved(heard.entry)
+        if let name = countIn(entry) { entry.take(name) }
         if !heard.isJudged {
             health.judge(answer, of: entry, others: others(answer, entry), at: moment, &actions)
         }

@@ -3,7 +3,8 @@ package import PushModel
 /// A lane as the rest of the core sees it, whatever its provider.
 typealias LaneHandle = LaneAdmission & LaneCounting & LaneRunning & LaneReturn
 
-/// Where pushes come into a lane. Asked by the intake, and by the pair's other lane.
+/// Where pushes come into a lane. Asked by the intake, by the pair's other lane, and by one whose claim has
+/// brought some.
 protocol LaneAdmission: AnyObject, Sendable {
     var name: LaneName { get }
     /// - Parameter origin: whose turn the push would take (``OwedPush/origin``).
@@ -16,6 +17,12 @@ protocol LaneAdmission: AnyObject, Sendable {
     /// Pushes of this lane that the store holds as parked and that their origin's pace has put off until
     /// then.
     func putOff(_ pushes: [(pushClass: PushClass, due: UnixTime)])
+    /// Pushes that the store has just given out: those that this lane has under way go on under the names
+    /// that their rows have now.
+    ///
+    /// - Parameter term: of the lease, when it was asked for them.
+    /// - Returns: the others.
+    func keep(_ pushes: [OwedPush], term: Int) -> [OwedPush]
     /// A push that left for the pair's other lane ends by the answer that it had here.
     func end(_ entry: LaneQueue.Entry, by word: Answer)
 }

@@ -12,7 +12,7 @@ extension Lane {
         moved.firstWord = LaneQueue.FirstWord(answer, in: name)
         // There before it is gone here: at every moment one of both lanes counts it (``Reclaim``).
         other(moved)
-        state.withLock { $0.left(heard) }
+        change { $0.left(heard) }
         drained.ring()
     }
 
@@ -25,7 +25,7 @@ extension Lane {
         core.observer.attempted?(
             Attempt(heard.entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
         first.end(heard.entry, by: word.answer)
-        state.withLock { $0.left(heard) }
+        change { $0.left(heard) }
         drained.ring()
     }
 
@@ -46,7 +46,7 @@ extension Lane {
                 continue
             }
             first.end(entry, by: word.answer)
-            state.withLock { $0.ended(moved: entry) }
+            change { $0.ended(moved: entry) }
         }
     }
 }

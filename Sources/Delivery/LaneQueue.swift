@@ -15,6 +15,8 @@ package struct LaneQueue: Sendable {
         package var unwritten: OutcomeKind?
         /// It goes on in another lane than the one that its row names.
         package var isMoved = false
+        /// Where it stands among what its lane has under way (``RowsUnderWay``).
+        var place: Int32 = -1
         /// The lease's term in which the store was asked for it: in a later one the row may be another's.
         package var term: Int
         /// It left while the lane was halted, to find out whether it still is.

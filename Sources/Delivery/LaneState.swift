@@ -6,6 +6,7 @@ struct LaneState: Sendable {
     var rows: ParkedRows
     var health: LaneHealth
     var traffic = LaneTraffic()
+    var rowsUnderWay = RowsUnderWay()
     /// Pushes that come back to be tried again, once the store has heard of the attempt.
     var returning = 0
     var lateEnds: LateEnds
@@ -208,7 +209,7 @@ struct LaneState: Sendable {
                 memory.holdBack(entry, for: wait, now: now, &actions)
                 continue
             }
-            traffic.sent(entry.push.custody)
+            countOut(&entry)
             lateEnds.sent(entry.push)
             health.sent(entry, at: instant)
             entry.isProbe = isHalted
@@ -217,6 +218,18 @@ struct LaneState: Sendable {
         }
         if isLeased { askStore(now: now, &actions) }
         return (nil, actions)
+    }
+
+    /// A push is under way from now on, until ``countIn(_:)``.
+    mutating func countOut(_ entry: inout LaneQueue.Entry) {
+        traffic.sent(entry.push.custody)
+        entry.place = rowsUnderWay.sent(entry.push)
+    }
+
+    /// - Returns: the name that its row has been given meanwhile.
+    mutating func countIn(_ entry: LaneQueue.Entry) -> RowsUnderWay.Name? {
+        traffic.answered(entry.push.custody)
+        return rowsUnderWay.ended(entry)
     }
 
     /// A lane that stops sends no more than what is volatile: all else has left its queue.

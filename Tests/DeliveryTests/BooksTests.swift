@@ -85,7 +85,7 @@ struct BooksTests {
             var (heard, actions) = lane.heard(
                 sent, exit.answer, mayGoOn: exit.goesOn, at: moment, random: 0)
             if exit.goesOn || exit == .endsByFirstWord {
-                lane.left(heard)
+                actions.join(lane.left(heard))
             } else {
                 actions.join(
                     lane.answered(
