@@ -165,8 +165,8 @@ final class Settler: Sendable {
     /// Of pushes that the store has just given out, those whose end is known here: their answers came while
     /// they were another's, or have not reached the store yet. Nothing of them is to be sent again.
     ///
-    /// A withdrawal that has not reached the store yet will not be made, and whoever waits for it hears that the
-    /// push is owed. Until then it waits in the store.
+    /// A withdrawal that has not reached the store yet will not be made, and whoever waits for it hears that
+    /// the push is owed. Until then it waits in the store.
     ///
     /// - Returns: the others, and what settles these in the name that they have now, or gives them back.
     func recall(_ pushes: [OwedPush]) -> (unknown: [OwedPush], ended: [Item]) {

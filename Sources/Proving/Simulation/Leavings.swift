@@ -9,7 +9,7 @@ struct Leavings {
     struct Gone {
         let at: Duration
         let process: Int
-        /// The registration goes on with that token, and so does what is addressed to it; `nil`: it has ended.
+        /// The registration goes on with that token, and so does what is addressed to it; `nil`: it ends.
         let kept: Int?
     }
 
