@@ -166,8 +166,8 @@ let doors: [Target] = [
         "Proving/Bench",
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "MarmotPush",
-            "NextcloudPush", "RSAKeys", "Secp256k1Keys", "CSecp256k1", "SessionPush", "SwarmIngress",
-            "StatusPush", "WakuIngress", "Delivery", "SQLiteStore", "Simulators", "PushTesting", metrics,
+            "NextcloudPush", "RSAKeys", "EdwardsKeys", "Secp256k1Keys", "CSecp256k1", "SessionPush",
+            "SwarmIngress", "StatusPush", "WakuIngress", "Delivery", "SQLiteStore", "Simulators", "PushTesting", metrics,
             nioCore, nioPosix,
             crypto, cryptoExtras
         ]),

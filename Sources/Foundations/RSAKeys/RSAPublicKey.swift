@@ -56,8 +56,8 @@ public struct RSAPublicKey: Sendable {
         return isValid(signature, for: hash.finalize())
     }
 
-    /// Takes the same time for a signature that is no number below the modulus, which the library would refuse
-    /// at once: so nobody learns by that time where the modulus lies.
+    /// Takes the same time for a signature that is no number below the modulus, which the library would
+    /// refuse at once: so nobody learns by that time where the modulus lies.
     private func isValid(_ signature: UnsafeRawBufferPointer, for digest: SHA512Digest) -> Bool {
         let isInRange = isBelowModulus(signature)
         let verified =

@@ -161,8 +161,12 @@ enum SimulatedDisk {
     ) {
         state.withLock { state in
             guard var known = state.open[UInt(bitPattern: file)] else { return }
+            let sharing = state.open.compactMap { $0.value.path == known.path ? $0.key : nil }
+            // Nobody else holds its bytes while they change: each copy of an array has a little more room
+            // than it needs, so that copies of copies grew to megabytes, which the heap wipes.
+            for address in sharing { state.open[address] = nil }
             change(&known)
-            for (address, other) in state.open where other.path == known.path { state.open[address] = known }
+            for address in sharing { state.open[address] = known }
         }
     }
 
@@ -213,7 +217,7 @@ enum SimulatedDisk {
     private static func sync(_ file: UnsafeMutablePointer<sqlite3_file>?) -> CInt {
         guard let file else { return SQLITE_IOERR }
         note(file) { known in
-            known.synced = known.written
+            known.synced = known.written.withUnsafeBufferPointer { Array($0) }
             known.pending = []
         }
         return SQLITE_OK

@@ -18,8 +18,8 @@ struct BenchSiegeCommand: SealbellCommand {
             and a newcomer could sign up, but for a crowd that is large enough to take every place.
 
             What is done to one protocol alone is felt by others there: servers whose users are called or \
-            get batches (Nextcloud), members of a group who subscribe and get a message (Session), people \
-            who register phones (Status). Times are then those until a call has arrived, or a phone is \
+            get batches, members of a group who subscribe and get a message, people who register phones. \
+            Times are then those until a call has arrived, or a phone is \
             registered. What is known beforehand (keys, boxes, bodies) is as much as there is time for: all \
             of it from six seconds on.
             """)

@@ -22,10 +22,10 @@ struct HTTP2AnswerField {
     /// Blanks a value that nobody reads, in the memory of the session.
     ///
     /// A peer may have fields kept in the connection's table (RFC 7541 §2.3.2), as long as the connection,
-    /// whatever they tell of a push: `apns-id`, `apns-unique-id`, a trace of Google's. There the value goes on
-    /// standing under its number, with its length, as digits, which any field may have; and a field that names
-    /// that number again is one that nobody reads either. A table of no size would do the same, if every peer
-    /// knew how to work without one.
+    /// whatever they tell of a push: its id at the service, or a trace's. There the value goes on standing
+    /// under its number, with its length, as digits, which any field may have; and a field that names that
+    /// number again is one that nobody reads either. A table of no size would do the same, if every peer knew
+    /// how to work without one.
     func forget() {
         guard isOurs, !value.isEmpty, !isRead, let start = value.baseAddress else { return }
         UnsafeMutablePointer(mutating: start).update(repeating: UInt8(ascii: "0"), count: value.count)

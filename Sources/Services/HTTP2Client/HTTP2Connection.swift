@@ -148,8 +148,9 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) { receive(unwrapInboundIn(data)) }
 
-    /// What TLS reads into lives as long as the connection, for weeks: an answer would stand there until another
-    /// one is as long. The session has taken what it needs, so the bytes are wiped where they arrived.
+    /// What TLS reads into lives as long as the connection, for weeks: an answer would stand there until
+    /// another one is as long. The session has taken what it needs, so the bytes are wiped where they
+    /// arrived.
     private func receive(_ buffer: ByteBuffer) {
         defer {
             buffer.withUnsafeReadableBytes { wipe(UnsafeMutableRawBufferPointer(mutating: $0)) }

@@ -1,8 +1,8 @@
 import PushModel
 package import RSAKeys
 
-/// What the relay has a library do with users' keys. Here because it takes most of the time of a call: how much
-/// of it is done must tell nobody what is registered, and a test counts it (decision 0104).
+/// What the relay has a library do with users' keys. Here because it takes most of the time of a call: how
+/// much of it is done must tell nobody what is registered, and a test counts it (decision 0104).
 package struct KeyWork: Sendable {
     /// Reads a DER; `nil` for what is no key.
     package var read: @Sendable ([UInt8]) -> RSAPublicKey?

@@ -9,8 +9,8 @@ package struct NextcloudAllowances: Sendable {
     package var ofDevice = Allowance("device", perMinute: 10)
     /// What one source may ask about identifiers without a proof, at all doors together: first registrations
     /// and such with another key, removals, and pushes that name what is not here or are badly signed (of
-    /// those, as many as ``unknown(_:)`` takes). Whoever guesses gets two answers a second; behind one address
-    /// of a carrier or an office so many phones register for the first time.
+    /// those, as many as ``unknown(_:)`` takes). Whoever guesses gets two answers a second; behind one
+    /// address of a carrier or an office so many phones register for the first time.
     package var guesses = Allowance("guesses", perMinute: 120)
     /// Notifications calls of one source: a server makes one for each notification. A large call takes as
     /// much as its entries by themselves would, 16 a unit.

@@ -42,7 +42,8 @@ package struct NextcloudPolicy: Sendable {
         return subscriptionKeys.reduce(false) { $1 == key || $0 }
     }
 
-    /// Whose turns the pushes of an admitted caller take. Users' keys have none: a pair of them costs nothing.
+    /// Whose turns the pushes of an admitted caller take. Users' keys have none: a pair of them costs
+    /// nothing.
     func turns(_ key: Secret?) -> Turns {
         guard !subscriptionKeys.isEmpty, let key else { return .byClient }
         return .byCredential(key)

@@ -184,7 +184,8 @@ struct BatchJudgement {
         unknown(entry.identifier, NoteCode("nextcloud.token-ended"))
     }
 
-    /// The word is the same whether the client may be told anything or not; it costs as much as the other one.
+    /// The word is the same whether the client may be told anything or not; it costs as much as the other
+    /// one.
     private mutating func badlySigned(_ identifier: DeviceIdentifier) {
         _ = mayTell(identifier)
         fail(NoteCode("nextcloud.badly-signed"))

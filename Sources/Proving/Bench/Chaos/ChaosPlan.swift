@@ -43,8 +43,8 @@ package struct ChaosPlan: Sendable {
     package var seed: UInt64
     /// Callers that ask at the same time.
     package var workers = 8
-    /// At Apple, and half as many at Google: together as many as a Nextcloud relay lets one address register
-    /// for the first time within a minute.
+    /// At Apple, and half as many at Google: together as many as a relay of any protocol lets one address
+    /// register for the first time within a minute.
     package var devices = 80
     /// Pushes in one request: 1 to this many.
     package var mostItems = 10

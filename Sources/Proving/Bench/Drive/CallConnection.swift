@@ -53,8 +53,14 @@ package final class CallConnection: @unchecked Sendable {
     ///
     /// - Returns: `nil` when the connection ended, or after `patience`; it is of no use then.
     package func ask(_ request: ByteBuffer, within patience: Duration) async -> HTTPReply? {
+        // The future does not fail; it ends with `nil`.
+        (try? await begin(request, within: patience).get()) ?? nil
+    }
+
+    /// Begins to ask, and does not wait.
+    func begin(_ request: ByteBuffer, within patience: Duration) -> EventLoopFuture<HTTPReply?> {
         let loop = channel.eventLoop
-        let future: EventLoopFuture<HTTPReply?> = loop.flatSubmit {
+        return loop.flatSubmit {
             guard !self.caller.hasEnded, self.waiting == nil else { return loop.makeSucceededFuture(nil) }
             let promise = loop.makePromise(of: HTTPReply?.self)
             self.waiting = promise
@@ -65,8 +71,6 @@ package final class CallConnection: @unchecked Sendable {
             promise.futureResult.whenComplete { _ in late.cancel() }
             return promise.futureResult
         }
-        // The future does not fail; it ends with `nil`.
-        return (try? await future.get()) ?? nil
     }
 
     /// How the connection stands: whether it can be asked, and whether it was broken off.

@@ -107,7 +107,7 @@ extension SiegeForce {
 final class SiegeStanding: Sendable {
     private let scene: SiegeScene
     private let connections: [CallConnection]
-    private let replies: [Task<HTTPReply?, Never>]
+    private let replies: [EventLoopFuture<HTTPReply?>]
 
     /// - Parameter bytes: the head, and what is sent of the body.
     /// - Throws: `.unreachable`.
@@ -121,9 +121,7 @@ final class SiegeStanding: Sendable {
             connections.append(made)
         }
         self.connections = connections
-        replies = connections.map { connection in
-            Task { await connection.ask(bytes, within: .seconds(3_600)) }
-        }
+        replies = connections.map { $0.begin(bytes, within: .seconds(3_600)) }
     }
 
     /// Stands to the end, and notes what was heard.
@@ -132,7 +130,8 @@ final class SiegeStanding: Sendable {
         try? await force.trial.world.sleep(force.end)
         for connection in connections { connection.close() }
         for reply in replies {
-            let status = await reply.value?.status
+            // It ends with `nil`, and never fails.
+            let status = (try? await reply.get())??.status
             force.trial.note { $0.attacker(heard: status) }
         }
     }

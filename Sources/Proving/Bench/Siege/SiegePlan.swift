@@ -54,7 +54,7 @@ package struct SiegePlan: Sendable {
     /// Key pairs that cost nothing, all for one phone, and clients that have pushes made with them.
     static let freeKeys = 300
     static let freeKeyCallers = 2
-    /// First registrations from one address: a Nextcloud relay takes 120 a minute (docs/limits.md).
+    /// First registrations from one address: the relay that takes fewest takes 120 a minute (docs/limits.md).
     static let registrations = 100
     /// Between two calls that one user gets.
     static let ringPause = Duration.milliseconds(200)
