@@ -6,8 +6,9 @@ usage: trace.py TRACE LEDGER [--json]
 TRACE   strace -f -yy -xx -s 4200 -e trace=write,writev,sendto,sendmsg,pwrite64,fsync,fdatasync,... of the relay.
 LEDGER  one JSON object a line for each request that was answered:
         {"port": the driver's local port, "sequence": n-th request of that connection from 0, "status": 200,
-         "pushes": ["<apns-id>", ...]}. The ids are those under which the simulators received the pushes of that
-        request; a push id is a clear column of its row, so its bytes stand in the page that carries the row.
+         "pushes": ["<id>", ...]}. The ids are those of the rows of the pushes that the simulators received of
+        that request (which were sent under other names, decision 0106); the id is a clear column of its row, so
+        its bytes stand in the page that carries the row.
 
 For every answered request with pushes, the reader finds
   P  the first write-ahead-log page that contains the id, and the end of the transaction it belongs to (a frame

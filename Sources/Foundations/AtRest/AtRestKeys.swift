@@ -58,3 +58,12 @@ package struct AtRestKeys: Sendable {
 
     func sealKey(_ number: UInt32) -> Secret? { seal.first { $0.number == number }?.key }
 }
+
+/// The ids of rows, for whoever has a store's keys and knows what push services were told (decision 0106).
+package struct SentNames: Sendable {
+    private let digests: Digests
+
+    package init(_ keys: AtRestKeys) { digests = Digests(lookup: keys.lookup) }
+
+    package func row(sentAs id: PushID) -> PushID { digests.row(sentAs: id) }
+}

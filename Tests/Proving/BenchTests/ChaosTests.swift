@@ -116,7 +116,7 @@ struct ChaosTests {
         #expect(try !passes { $0.asked([("q", .apns)], of: "other") }, "one protocol showed nothing")
     }
 
-    @Test("The ledger's file holds a line for each answer, with every name that its pushes arrived under")
+    @Test("The ledger's file holds a line for each answer, with the row of every name that arrived")
     func file() throws {
         var ledger = ChaosLedger()
         ledger.asked([("p", .apns), ("q", .apns)], of: "toy")
@@ -128,14 +128,16 @@ struct ChaosTests {
         ledger.delivered("p", id: "one", at: at(2))
         let path = FileManager.default.temporaryDirectory.path + "/ledger-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: path) }  // Litter in a folder for litter.
-        try ChaosReport.write(ledger, to: path)
+        try ChaosReport.write(ledger, to: path) { "row of \($0)" }
         let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
         #expect(
             lines == [
-                #"{"port":50001,"sequence":2,"status":200,"pushes":["one"]}"#,
+                #"{"port":50001,"sequence":2,"status":200,"pushes":["row of one"]}"#,
                 #"{"port":50002,"sequence":1,"status":503,"pushes":[]}"#
             ])
-        #expect(throws: BenchError(.fileFault)) { try ChaosReport.write(ledger, to: "/nowhere/at/all") }
+        #expect(throws: BenchError(.fileFault)) {
+            try ChaosReport.write(ledger, to: "/nowhere/at/all") { $0 }
+        }
     }
 
     @Test("A seed gives the same numbers again, within the bound, and all of them")

@@ -51,11 +51,16 @@ enum ChaosReport {
     }
 
     /// One JSON object a line for each answered request, as `scripts/powercut/trace.py` reads them.
-    static func write(_ ledger: ChaosLedger, to path: String) throws {
+    ///
+    /// - Parameter row: a push's row by the name under which it was sent (decision 0106).
+    static func write(_ ledger: ChaosLedger, to path: String, row: (String) -> String?) throws {
         var text: [UInt8] = []
         for answer in ledger.answered {
             var ids: [String] = []
-            for mark in answer.marks { ids += Set(ledger.items[mark]?.deliveries.map(\.id) ?? []) }
+            for mark in answer.marks {
+                let sent = Set(ledger.items[mark]?.deliveries.map(\.id) ?? [])
+                ids += sent.compactMap(row)
+            }
             var writer = JSONWriter()
             writer.beginObject()
             writer.key("port")

@@ -1,3 +1,4 @@
+import AtRest
 import NIOCore
 import NIOPosix
 import PushModel
@@ -81,7 +82,12 @@ package final class ChaosTrial: Sendable {
         await service.stop()
         for companion in companions { await companion.stop() }
         let ledger = shared.ledger { $0 }
-        if let trace = plan.trace { try ChaosReport.write(ledger, to: trace.ledger) }
+        if let trace = plan.trace {
+            let names = SentNames(try KeyFile.read("\(stage.plan.keys)/storage.keys"))
+            try ChaosReport.write(ledger, to: trace.ledger) { sent in
+                PushID(text: sent).map { names.row(sentAs: $0).text }
+            }
+        }
         return ChaosReport.make(plan, ledger, companions, outcome)
     }
 

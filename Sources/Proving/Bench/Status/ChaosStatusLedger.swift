@@ -141,14 +141,16 @@ struct ChaosStatusLedger: Sendable {
         }
     }
 
-    /// What became of one that was doubled without cause, or sent and failed, for who looks for the reason:
-    /// milliseconds from its first arrival on, each with the relay's number.
+    /// What became of one that was lost, doubled without cause, or sent and failed, for who looks for the
+    /// reason: milliseconds from its first arrival on, or from when it was asked for, each with the relay's
+    /// number.
     private var example: String? {
         let items = items.values
         guard
-            let item = items.first(where: { isDoubledWithoutCause($0) })
+            let item = items.first(where: { $0.isOwed && $0.arrivals.isEmpty })
+                ?? items.first(where: { isDoubledWithoutCause($0) })
                 ?? items.first(where: { !$0.arrivals.isEmpty && isSentAndFailed($0) }),
-            let first = item.arrivals.map(\.at).min()
+            let first = item.arrivals.map(\.at).min() ?? item.asks.values.map(\.at).min()
         else { return nil }
         func tell(_ moment: UnixTime) -> String {
             "\(moment.since(first).wholeMilliseconds)@\(life(of: moment))"
