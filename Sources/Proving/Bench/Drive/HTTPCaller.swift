@@ -36,7 +36,14 @@ final class HTTPCaller: ChannelInboundHandler {
     var localPort: Int { context?.localAddress?.port ?? 0 }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
-    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+
+    /// It comes to a connection that stands, and may have ended by then without having told it.
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        guard !hasEnded else { return }
+        end()
+        answered(self, nil)
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
