@@ -270,7 +270,6 @@ extension LaneState {
         } else if !goesLast {
             memory.putBack(entry)
         } else if isDurable && (memory.isFull || rows.count > 0) {
-            health.parksProbe(entry.push.id)
             // Counted, so that whoever reads its row knows that its first attempt is over.
             actions.putOff(entry, until: now, entry.push.attempts.andOne())
         } else if memory.isFull {

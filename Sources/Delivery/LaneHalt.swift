@@ -6,10 +6,6 @@ struct LaneHalt: Sendable {
     private var probes: ProbePace
     /// A probe of the halted lane was told that the credential is for another environment alone.
     private(set) var isRefused = false
-    /// Pushes that were probes of this halt and wait in the store since, or have come from there again. Each
-    /// took a minute, so these are days of them; then all begin anew.
-    private var probed: Set<PushID> = []
-    private static let mostProbed = 4_096
     /// When the probes that came back stand in their places again.
     private var turnsEnd: ContinuousClock.Instant?
     /// How long probes that came back wait for others when the lane goes on.
@@ -42,19 +38,6 @@ struct LaneHalt: Sendable {
 
     /// A push leaves: from a halted lane it is a probe, and the next one is a while off.
     mutating func sent(at instant: ContinuousClock.Instant) { if isHalted { probes.sent(at: instant) } }
-
-    /// A probe that came back goes to the store.
-    mutating func parksProbe(_ id: PushID) {
-        guard isHalted else { return }
-        if probed.count >= Self.mostProbed { probed.removeAll() }
-        probed.insert(id)
-    }
-
-    /// Whether any probe of this halt went to the store.
-    var hasParkedProbes: Bool { !probed.isEmpty }
-
-    /// Whether a push was a probe of this halt, and went to the store.
-    func wasProbe(_ id: PushID) -> Bool { probed.contains(id) }
 
     /// Origins that were lately accepted.
     ///
@@ -124,7 +107,6 @@ struct LaneHalt: Sendable {
     /// was what halted the lane, the others have gone until it does so again.
     private mutating func goOn(_ instant: ContinuousClock.Instant) {
         probes.end()
-        probed.removeAll()
         isRefused = false
         turnsEnd = instant + probesWait
     }

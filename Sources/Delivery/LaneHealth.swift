@@ -67,13 +67,6 @@ struct LaneHealth: Sendable {
         reach.sent(at: instant)
     }
 
-    /// A probe that came back goes to the store.
-    mutating func parksProbe(_ id: PushID) { halt.parksProbe(id) }
-
-    /// Whether any probe of this halt went to the store, and whether a push was one.
-    var hasParkedProbes: Bool { halt.hasParkedProbes }
-    func wasProbe(_ id: PushID) -> Bool { halt.wasProbe(id) }
-
     // MARK: answers
 
     /// Whether `note` should be told which origins wait in the lane before it judges that answer.

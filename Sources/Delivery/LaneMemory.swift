@@ -63,20 +63,6 @@ struct LaneMemory: Sendable {
         }
     }
 
-    /// The same, where those that `last` picks go behind all others, as far as there is room.
-    mutating func admit(
-        _ entries: [LaneQueue.Entry], now: UnixTime, last: (LaneQueue.Entry) -> Bool,
-        _ actions: inout LaneState.Actions
-    ) {
-        for entry in entries {
-            if !isFull, entry.push.notBefore <= now, last(entry) {
-                putLast(entry)
-            } else {
-                admit([entry], now: now, &actions)
-            }
-        }
-    }
-
     /// Back to its place at the front.
     mutating func putBack(_ entry: LaneQueue.Entry) { queue.putBack(entry) }
 

@@ -97,12 +97,7 @@ struct LaneState: Sendable {
             actions.wakesSender = memory.hasShelved
             return actions
         }
-        if health.hasParkedProbes {
-            // Out of the store it would have the turn of its class and origin, again and again.
-            memory.admit(entries, now: now, last: { [health] in health.wasProbe($0.push.id) }, &actions)
-        } else {
-            memory.admit(entries, now: now, &actions)
-        }
+        memory.admit(entries, now: now, &actions)
         actions.wakesSender = true
         return actions
     }

@@ -170,40 +170,6 @@ struct LaneStateTests {
         #expect(attempt == 4 && notBefore == stage.now + .milliseconds(7_999))
     }
 
-    @Test("A probe that comes back from the store in the same halt goes behind all others")
-    func probed() throws {
-        var stage = Stage(.haltsAtOnce)
-        _ = stage.admit([owed(9)])
-        // Its retry never comes back.
-        let halting = try stage.sent()
-        let (heard, actions) = stage.lane.heard(
-            halting, .badCredential, mayGoOn: false, at: stage.moment, random: 0)
-        _ = stage.lane.answered(
-            heard, outcome: heard.answer.outcome, at: stage.moment, limits: stage.limits)
-        #expect(actions.breaker == .halted(.credential))
-        // Others wait in the store.
-        stage.lane.noteParked(.normal, due: stage.now)
-        func probe(_ answer: Answer) throws -> Int64 {
-            stage.pass(.seconds(61))
-            let sent = try stage.sent()
-            let steps = stage.answer(answer, sent).settle.map(\.settlement.step)
-            guard case .retry(_, _, _, parked: true)? = steps.first else { return -1 }
-            return sent.push.row
-        }
-        _ = stage.admit([owed(1)])
-        var probes = [try probe(.badCredential)]
-        _ = stage.admit([owed(2, origin: 2), owed(3, origin: 2), owed(1)])
-        for _ in 1...3 { probes.append(try probe(.badCredential)) }
-        #expect(probes == [1, 2, 3, 1])
-        // The halt is over, and so is that.
-        _ = stage.admit([owed(4)])
-        let accepted = try probe(.accepted)
-        #expect(accepted == -1 && !stage.lane.snapshot(of: sampleLane, []).isHalted)
-        _ = stage.admit([owed(2, origin: 2), owed(5, origin: 2)])
-        let next = try stage.sent()
-        #expect(next.push.row == 2)
-    }
-
     @Test("A lease that ran out gives back what is durable, and one that was renewed what came before it")
     func lease() {
         var stage = Stage(DeliveryLimits())
