@@ -75,6 +75,8 @@ struct ProbeTests {
         let provider = ScriptedProvider(Names.fcm) { _ in works.count > 0 ? .accepted : .badCredential }
         try await Rig.run(Depot(), .of(provider), limits: .haltsAtOnce) { rig in
             try await rig.expect([.known(.misconfigured)], of: [push(1)])
+            // It comes back to memory when the store has it, which may be slow.
+            await rig.outbox.retried.wait(for: 1)
             try await rig.owe((2...4).map { push($0) })
             await rig.pass(.seconds(125), step: .seconds(1))
             await rig.pass(untilSent: 3, by: provider)
