@@ -19,7 +19,7 @@ package struct JSONWriter {
     package mutating func key(_ name: StaticString) {
         separate()
         bytes.append(0x22)
-        bytes.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        literal(name)
         bytes.append(0x22)
         bytes.append(0x3A)
         needsComma = false
@@ -33,17 +33,22 @@ package struct JSONWriter {
     }
 
     package mutating func string(_ text: String) {
-        separate()
-        bytes.append(0x22)
-        for byte in text.utf8 { escape(byte) }
-        bytes.append(0x22)
+        var text = text
+        text.withUTF8 { string(utf8: UnsafeRawBufferPointer($0)) }
     }
 
     /// A string given as UTF-8, which the caller has checked.
     package mutating func string(utf8 text: UnsafeRawBufferPointer) {
         separate()
         bytes.append(0x22)
-        for byte in text { escape(byte) }
+        // Most text needs no escape, and is appended whole.
+        var start = text.startIndex
+        for index in text.indices where Self.isEscaped(text[index]) {
+            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[start..<index]))
+            escape(text[index])
+            start = index + 1
+        }
+        bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[start...]))
         bytes.append(0x22)
     }
 
@@ -71,12 +76,12 @@ package struct JSONWriter {
 
     package mutating func bool(_ value: Bool) {
         separate()
-        bytes.append(contentsOf: (value ? "true" : "false").utf8)
+        literal(value ? "true" : "false")
     }
 
     package mutating func null() {
         separate()
-        bytes.append(contentsOf: "null".utf8)
+        literal("null")
     }
 
     /// A value that is JSON already.
@@ -144,7 +149,14 @@ package struct JSONWriter {
         bytes.append(0x30 + UInt8(value % 10))
     }
 
+    private mutating func literal(_ text: StaticString) {
+        bytes.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
     @inline(__always)
+    private static func isEscaped(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x22 || byte == 0x5C }
+
+    /// - Parameter byte: one that ``isEscaped(_:)``.
     private mutating func escape(_ byte: UInt8) {
         switch byte {
         case 0x22, 0x5C:
@@ -155,11 +167,10 @@ package struct JSONWriter {
         case 0x0A: short("n")
         case 0x0C: short("f")
         case 0x0D: short("r")
-        case 0x00..<0x20:
-            bytes.append(contentsOf: "\\u00".utf8)
+        default:
+            literal("\\u00")
             bytes.append(0x30 + byte >> 4)
             bytes.append(byte & 15 < 10 ? 0x30 + byte & 15 : 0x57 + byte & 15)
-        default: bytes.append(byte)
         }
     }
 

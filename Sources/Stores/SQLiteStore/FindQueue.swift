@@ -58,7 +58,8 @@ final class FindQueue: Sendable {
         do {
             let (found, unreadable) = try await pool.read { db in
                 var unreadable: [Int64] = []
-                let found = try keys.map { try SQLiteRecords.find($0, now: now, db, &unreadable) }
+                var lookup = try SQLiteRecords.Lookup(db)
+                let found = try keys.map { try lookup.find($0, now: now, &unreadable) }
                 return (found, unreadable)
             }
             commits.setAside(unreadable)
@@ -107,11 +108,10 @@ final class FindQueue: Sendable {
     ) throws -> [Result<[StoredRecord?], StoreError>] {
         var results: [Result<[StoredRecord?], StoreError>] = []
         try db.inTransaction(.deferred) {
+            var lookup = try SQLiteRecords.Lookup(db)
             for ask in batch {
                 do {
-                    let found = try ask.keys.map {
-                        try SQLiteRecords.find($0, now: ask.now, db, &unreadable)
-                    }
+                    let found = try ask.keys.map { try lookup.find($0, now: ask.now, &unreadable) }
                     results.append(.success(found))
                 } catch {
                     results.append(.failure(SQLFault.translate(error)))

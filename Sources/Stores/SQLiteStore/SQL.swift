@@ -48,6 +48,12 @@ struct SQL {
         bind(key)
     }
 
+    /// The same in a statement that has run, and of which it is all.
+    mutating func bindAnew(slotOf key: Digest16) {
+        position = 0
+        bind(slotOf: key)
+    }
+
     mutating func bind(_ value: [UInt8]) { value.withUnsafeBytes { bind($0) } }
 
     mutating func bind(_ value: UnsafeRawBufferPointer) {

@@ -80,27 +80,34 @@ enum SQLiteRecords {
     /// Put together once: every push asks.
     private static let findText = "SELECT \(rowColumns) FROM records WHERE \(isKey)"
 
-    /// - Parameter unreadable: the slot of a row that cannot be read is added to it.
-    static func find(
-        _ key: Digest16, now: UnixTime, _ db: Database, _ unreadable: inout [Int64]
-    ) throws -> StoredRecord? {
-        var sql = try SQL(db, findText)
-        sql.bind(slotOf: key)
-        defer { sql.finish() }
-        guard try sql.step() else { return nil }
-        switch row(sql) {
-        case .record(let record): return record.expiresAt > now ? record : nil
-        case .aside: return nil
-        case .unreadable(let slot):
-            unreadable.append(slot)
-            return nil
+    /// The query for one record by its key, made ready once for all that are asked for together.
+    struct Lookup {
+        private var sql: SQL
+
+        init(_ db: Database) throws { sql = try SQL(db, findText) }
+
+        /// - Parameter unreadable: the slot of a row that cannot be read is added to it.
+        mutating func find(
+            _ key: Digest16, now: UnixTime, _ unreadable: inout [Int64]
+        ) throws -> StoredRecord? {
+            sql.bindAnew(slotOf: key)
+            defer { sql.finish() }
+            guard try sql.step() else { return nil }
+            switch row(sql) {
+            case .record(let record): return record.expiresAt > now ? record : nil
+            case .aside: return nil
+            case .unreadable(let slot):
+                unreadable.append(slot)
+                return nil
+            }
         }
     }
 
-    /// The same where a row that cannot be read is about to be written over, or is met again.
+    /// One record, where a row that cannot be read is about to be written over, or is met again.
     static func find(_ key: Digest16, now: UnixTime, _ db: Database) throws -> StoredRecord? {
         var unreadable: [Int64] = []
-        return try find(key, now: now, db, &unreadable)
+        var lookup = try Lookup(db)
+        return try lookup.find(key, now: now, &unreadable)
     }
 
     /// Chooses one record; three places to bind: ``SQL/bind(slotOf:)``.

@@ -3,7 +3,11 @@ import WireFormats
 
 /// Reads items one after the other, with one buffer for all their payloads.
 struct NotifyItemParser {
-    private var writer = JSONWriter(reserving: 8 << 10)
+    private var writer: JSONWriter
+
+    /// - Parameter body: the request's bytes. Rewritten, an item is longer by no more than the `aps` that it
+    ///   may lack. All the room is wiped at the end, so it is no larger than it must be.
+    init(body: Int) { writer = JSONWriter(reserving: min(body + 256, 8 << 10)) }
 
     /// What an item holds, borrowed from the request's body.
     private struct Members {

@@ -64,7 +64,7 @@ package struct NotifyRequest: Sendable {
         guard body.count <= ZulipLimits.notifyBodyBytes else { throw ZulipError(.bodyTooLarge) }
         var reader = JSONReader(body, depthLimit: ZulipLimits.jsonDepth)
         do {
-            self = try Self.read(&reader)
+            self = try Self.read(&reader, NotifyItemParser(body: body.count))
         } catch let error as ZulipError {
             throw error
         } catch let error as FormatError {
@@ -79,10 +79,11 @@ package struct NotifyRequest: Sendable {
         self.items = items
     }
 
-    private static func read(_ reader: inout JSONReader) throws -> NotifyRequest {
+    private static func read(
+        _ reader: inout JSONReader, _ parser: consuming NotifyItemParser
+    ) throws -> NotifyRequest {
         var realm: UUIDText?
         var items: [NotifyItem]?
-        var parser = NotifyItemParser()
         try reader.beginObject()
         while let name = try reader.nextMember() {
             if name.equals("realm_uuid") {

@@ -39,14 +39,27 @@ package struct ServerCredentials: Sendable {
 
     /// - Returns: id, colon and key, which the caller wipes, and where the colon is.
     private static func parts(_ authorization: String?) throws(ZulipError) -> (decoded: [UInt8], colon: Int) {
-        guard let authorization else { throw ZulipError(.missingAuthorization) }
-        let words = authorization.utf8.split { $0 == 0x20 || $0 == 0x09 }
-        guard words.count == 2 else { throw ZulipError(.malformedAuthorization) }
-        guard String(decoding: words[0], as: UTF8.self).lowercased() == "basic" else {
+        guard var authorization else { throw ZulipError(.missingAuthorization) }
+        // Each request pays for this, so its bytes are looked at where they stand. The standard library's
+        // accessor rethrows untyped, so the typed error travels inside a result.
+        let read = authorization.withUTF8 { text in
+            Result { () throws(ZulipError) in try parts(UnsafeRawBufferPointer(text)) }
+        }
+        return try read.get()
+    }
+
+    private static func parts(
+        _ field: UnsafeRawBufferPointer
+    ) throws(ZulipError) -> (decoded: [UInt8], colon: Int) {
+        var rest = field[...]
+        guard let scheme = word(&rest), let shown = word(&rest), word(&rest) == nil else {
+            throw ZulipError(.malformedAuthorization)
+        }
+        guard scheme.count == 5, scheme.elementsEqual("basic".utf8, by: { $0 | 0x20 == $1 }) else {
             throw ZulipError(.otherAuthorizationScheme)
         }
         var decoded: [UInt8]
-        do { decoded = try Base64.decode(Array(words[1])) } catch {
+        do { decoded = try Base64.decode(UnsafeRawBufferPointer(rebasing: shown)) } catch {
             throw ZulipError(.malformedAuthorization)
         }
         guard let colon = decoded.firstIndex(of: 0x3A), !decoded[..<colon].contains(0x40) else {
@@ -56,6 +69,14 @@ package struct ServerCredentials: Sendable {
             throw ZulipError(code)
         }
         return (decoded, colon)
+    }
+
+    /// The next word, behind whose end `rest` begins then; `nil` when there is none.
+    private static func word(_ rest: inout Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer>? {
+        rest = rest.drop { $0 == 0x20 || $0 == 0x09 }
+        let word = rest.prefix { $0 != 0x20 && $0 != 0x09 }
+        rest = rest[word.endIndex...]
+        return word.isEmpty ? nil : word
     }
 
     /// Hash of a key as it is stored.
