@@ -32,6 +32,9 @@ final class FirstAttempts: Sendable {
             )
         }
 
+        /// Whether a push that fails is withdrawn for its reply.
+        var withdraws: Bool { undoing != nil }
+
         /// Notes an outcome; the last one lets the reply go.
         func note(_ outcome: FirstOutcome, at index: Int) {
             finish { state in
@@ -206,6 +209,12 @@ final class FirstAttempts: Sendable {
         if state.recentOrder.count > limits.recentOutcomes, let oldest = state.recentOrder.popFirst() {
             state.recent[oldest] = nil
         }
+    }
+
+    /// A reply will call these pending that has not waited for them.
+    func promise(_ ids: [PushID]) {
+        if ids.isEmpty { return }
+        state.withLock { state in for id in ids { promise(id, &state) } }
     }
 
     /// A reply leaves that calls it pending.

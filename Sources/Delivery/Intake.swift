@@ -291,6 +291,8 @@ package struct Intake: Sendable {
             ? nil
             : core.firstAttempts.group(count: taken.places.count, deadline: now + wait, undoing: undoing)
         guard let group else {
+            // Before the lane has them: for a repeat that waits they must not be withdrawn.
+            if undoing != nil { core.firstAttempts.promise(taken.owed) }
             handOver(taken)
             return (taken.places.map { $0.lane == nil ? .dropped : .pending }, nil)
         }
@@ -330,6 +332,7 @@ package struct Intake: Sendable {
         if let wait, wait < deadline {
             core.firstAttempts.watch(id, for: group, at: index)
         } else {
+            if group.withdraws { core.firstAttempts.promise([id]) }
             group.note(.pending, at: index)
         }
     }

@@ -125,6 +125,37 @@ struct WithdrawalTests {
         #expect(attempts.withdrawal(of: new) != nil)
     }
 
+    @Test(
+        "What a halted lane called pending is owed, whatever a repeat would withdraw when the lane goes on",
+        arguments: EngineKind.allCases)
+    func promisedByHalt(_ kind: EngineKind) async throws {
+        let goesOn = Watch()
+        let provider = ScriptedProvider(Names.fcm) { push in
+            switch push.address {
+            case "t1": return .badCredential
+            case "t2": return .accepted
+            default:
+                await goesOn.wait(for: 1)
+                return .busy()
+            }
+        }
+        try await Rig.run(Depot(kind), .of(provider), limits: .haltsAtOnce) { rig in
+            try await rig.expect([.known(.misconfigured)], of: [push(1)])
+            for number in 2...3 {
+                let outcomes = try await admit([push(number)], rig)
+                #expect(outcomes == [.pending])
+            }
+            // The probe is accepted, and lets the other go.
+            await rig.pass(until: provider.requests, reaches: 3, step: .seconds(1))
+            #expect(provider.addresses == ["t1", "t2", "t3"])
+            async let again = admit([push(3)], rig)
+            await rig.outbox.accepts.wait(for: 4)
+            goesOn.add()
+            #expect(try await again == [.pending])
+            try await rig.expectRows(2)
+        }
+    }
+
     @Test("Nothing is undone where all was accepted, or is pending")
     func notUndone() async throws {
         let answers = Watch()

@@ -29,6 +29,8 @@ final class GatedOutbox: ForwardingOutbox {
     let retried = Watch()
     /// Settlements that changed nothing, for the push was no longer ours.
     let foreign = Watch()
+    /// Calls that the store has taken in.
+    let accepts = Watch()
     let claims = Watch()
     /// Pushes that claims have brought.
     let claimed = Watch()
@@ -83,6 +85,7 @@ final class GatedOutbox: ForwardingOutbox {
         try check(\.accept)
         let accepted = try await outbox.accept(acceptance)
         trace.add("accepted")
+        accepts.add()
         try lose(\.lostAccepts)
         return accepted
     }
