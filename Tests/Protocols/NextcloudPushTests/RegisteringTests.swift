@@ -191,14 +191,39 @@ struct RegisteringTests {
         }
     }
 
-    @Test("Where some instances alone are admitted, a first registration needs their word")
-    func proven() async throws {
+    /// An instance that says whose key Alice's is.
+    private static var aliceIsConfirmed: ScriptedWeb {
         let body = JSONValue.object([
-            "ocs": .object(["data": .object(["public": .string(alice.key.publicKey.pem)])])
+            "ocs": .object(["data": .object(["public": .string(PeerUser.alice.key.publicKey.pem)])])
         ])
-        let web = ScriptedWeb { (_) throws(WebError) in
+        return ScriptedWeb { (_) throws(WebError) in
             WebAnswer(200, String(decoding: body.serialized(), as: UTF8.self))
         }
+    }
+
+    @Test("Where its token speaks for it, a device takes another key; a stranger with that key does not")
+    func newKeyByToken() async throws {
+        let policy = NextcloudPolicy(newKey: .byToken)
+        let rig = try await RelayRig.make(policy: policy)
+        let (first, second) = (alice.device(41), stranger.device(41))
+        #expect(first.identifier == second.identifier)
+        await rig.register(first)
+        #expect(await rig.register(second, token: PeerDevice.alertToken).status == 409, "another token")
+        #expect(await rig.register(first).status == 200, "and its own key still stands")
+        #expect(await rig.register(second).status == 200, "the one that is registered")
+        #expect(await rig.unregister(first).status == 403)
+        #expect(await rig.unregister(second).status == 200)
+        // Where first registrations are proved, the token alone proves nothing.
+        let proving = NextcloudPolicy(newKey: .byToken, provenServers: ["cloud.example.org"])
+        let strict = try await RelayRig.make(policy: proving, web: Self.aliceIsConfirmed)
+        let cloudID = [("cloudId", "alice@cloud.example.org")]
+        #expect(await strict.register(first, cloudID).status == 200)
+        #expect(await strict.register(second).status == 409)
+    }
+
+    @Test("Where some instances alone are admitted, a first registration needs their word")
+    func proven() async throws {
+        let web = Self.aliceIsConfirmed
         let rig = try await RelayRig.make(
             policy: NextcloudPolicy(provenServers: ["Cloud.example.org"]), web: web)
         let device = alice.device(41)

@@ -10,12 +10,22 @@ package struct NextcloudPolicy: Sendable {
         case success
     }
 
+    /// What lets a device that is registered take another key of its user's (§5.3).
+    package enum NewKey: Sendable, Hashable {
+        /// It names its account, and the instance confirms the key; else 409.
+        case byProof
+        /// Its push token, too: whoever shows the one that is registered is the device. No server knows more
+        /// of it than its hash.
+        case byToken
+    }
+
     /// Of which each notifications call must show one; none: no call needs one.
     package var subscriptionKeys: [Secret]
     /// Identifiers without any row that an answer lists as `unknown`, and all answers within an hour.
     package var unknownPerAnswer: Int
     package var unknownPerHour: Int
     package var missingDelete: MissingDelete
+    package var newKey: NewKey
     /// Where it is not empty, devices of these instances alone register, and each for the first time with a
     /// proof: `cloud.example.org`, with port and path where they have them.
     package var provenServers: Set<String>
@@ -25,12 +35,13 @@ package struct NextcloudPolicy: Sendable {
     package init(
         subscriptionKeys: [Secret] = [], unknownPerAnswer: Int = NextcloudLimits.unknownPerAnswer,
         unknownPerHour: Int = NextcloudLimits.unknownPerHour, missingDelete: MissingDelete = .forbidden,
-        provenServers: Set<String> = []
+        newKey: NewKey = .byProof, provenServers: Set<String> = []
     ) {
         self.subscriptionKeys = subscriptionKeys
         self.unknownPerAnswer = unknownPerAnswer
         self.unknownPerHour = unknownPerHour
         self.missingDelete = missingDelete
+        self.newKey = newKey
         self.provenServers = Set(provenServers.map { CloudID.folded($0) })
     }
 

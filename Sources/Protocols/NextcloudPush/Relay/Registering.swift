@@ -20,15 +20,20 @@ extension NextcloudRelay {
         }
         standIn.note(owner.identifier)
         if pin.isOf(owner.key) { return written(form, app, isAlertOnly, over: record) }
+        if isKnown(form, by: pin) { return replaced(form, app, isAlertOnly, over: record, pin) }
         try await chargeGuess(at: owner.identifier, pin, inbound)
         // Another key: without a proof the row stays as it is.
         if !inbound.isRepeated { note(NoteCode("nextcloud.key-conflict")) }
         guard let cloudID = try form.provable(by: web) else { throw NextcloudError(.keyConflict) }
         try await prove(cloudID, owner, inbound)
-        parsed.forget(pin.keyDER)
-        var verdict = written(form, app, isAlertOnly, over: record)
-        verdict.notes.append(NoteCode("nextcloud.key-replaced"))
-        return verdict
+        return replaced(form, app, isAlertOnly, over: record, pin)
+    }
+
+    /// Whether a device that shows another key shows its push token instead (decision 0120). Where first
+    /// registrations need the word of certain instances, another key needs it too.
+    private func isKnown(_ form: RegistrationForm, by pin: NextcloudPin) -> Bool {
+        policy.newKey == .byToken && policy.provenServers.isEmpty
+            && TokenHash(of: form.pushToken) == pin.tokenHash
     }
 
     func unregister(
@@ -65,6 +70,16 @@ extension NextcloudRelay {
     }
 
     // MARK: writing
+
+    private func replaced(
+        _ form: RegistrationForm, _ app: NextcloudApp, _ isAlertOnly: Bool, over record: Record,
+        _ pin: NextcloudPin
+    ) -> NextcloudVerdict {
+        parsed.forget(pin.keyDER)
+        var verdict = written(form, app, isAlertOnly, over: record)
+        verdict.notes.append(NoteCode("nextcloud.key-replaced"))
+        return verdict
+    }
 
     /// Pin and tokens as the form has them; an older call token goes.
     private func written(

@@ -47,6 +47,7 @@ struct NextcloudInstance: HostedInstance {
                 try subscriptionKeys(file)
             } ?? [],
             missingDelete: settings.missingDevice == .accept ? .success : .forbidden,
+            newKey: settings.newKey == .token ? .byToken : .byProof,
             provenServers: settings.proof)
     }
 

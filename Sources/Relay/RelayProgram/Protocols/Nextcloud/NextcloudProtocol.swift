@@ -2,7 +2,7 @@
 enum NextcloudProtocol: HostedProtocol {
     static let word = "nextcloud"
     static let keys = [
-        "protocol", "apps", "clients", "bare_path", "subscription_keys", "missing_device", "proof",
+        "protocol", "apps", "clients", "bare_path", "subscription_keys", "missing_device", "new_key", "proof",
         "private_hosts", "ca"
     ]
 

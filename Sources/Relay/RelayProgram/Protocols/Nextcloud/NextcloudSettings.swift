@@ -11,6 +11,14 @@ struct NextcloudSettings: Sendable, Hashable {
         case accept
     }
 
+    /// What lets a device that is registered take another key of its user's.
+    enum NewKey: String, Sendable, Hashable, CaseIterable {
+        /// Its server confirms it, when the device names its account.
+        case proof
+        /// The push token that is registered does, too.
+        case token
+    }
+
     /// Which app the client word of a User-Agent means, in small letters.
     var clients: [String: ConfiguredName]
     /// Whether `/devices` and `/notifications` without a prefix are this instance's.
@@ -18,6 +26,7 @@ struct NextcloudSettings: Sendable, Hashable {
     /// The keys of which a Nextcloud server must show one (`SubscriptionKeysFile`); `nil`: anyone may push.
     var subscriptionKeysFile: String?
     var missingDevice: MissingDevice
+    var newKey: NewKey
     /// Servers whose users must prove their first registration too, and whose users alone register: host,
     /// port and path as cloud ids have them; empty: anybody registers.
     var proof: Set<String>
@@ -64,10 +73,15 @@ extension InstanceReader {
         if privateHosts.isEmpty, cursor.node["ca"] != nil {
             cursor.fault(.conflict, "ca", "ca is for private_hosts alone; others need a public certificate.")
         }
+        let newKey: NextcloudSettings.NewKey = cursor.choice("new_key", default: .proof)
+        if newKey == .token, cursor.node["proof"] != nil {
+            cursor.fault(
+                .conflict, "new_key", "Where proof is set, another key is proved as the first one is.")
+        }
         return NextcloudSettings(
             clients: clients(), hasBarePath: cursor.flag("bare_path", default: false),
             subscriptionKeysFile: cursor.file("subscription_keys", .subscriptionKeys),
-            missingDevice: cursor.choice("missing_device", default: .refuse),
+            missingDevice: cursor.choice("missing_device", default: .refuse), newKey: newKey,
             proof: proof(), privateHosts: Set(privateHosts),
             caFile: cursor.file("ca", .authority))
     }

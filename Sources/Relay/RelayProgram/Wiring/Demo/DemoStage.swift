@@ -18,7 +18,7 @@ struct DemoStage: Sendable {
     let group: any EventLoopGroup
     let world: World
     /// How long each step may take before a demo says that it failed.
-    var patience: Duration = .seconds(20)
+    var patience: Duration = .seconds(60)
 
     /// The first instance with settings of that kind that a listener without TLS serves, and the listener's
     /// URL.

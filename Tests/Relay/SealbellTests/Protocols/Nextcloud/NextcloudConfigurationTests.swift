@@ -21,7 +21,7 @@ struct NextcloudConfigurationTests {
         let configuration = try load(nextcloud())
         let found = try #require(configuration.instances.first?.nextcloud)
         #expect(found.clients.isEmpty && !found.hasBarePath && found.subscriptionKeysFile == nil)
-        #expect(found.missingDevice == .refuse && found.proof.isEmpty)
+        #expect(found.missingDevice == .refuse && found.newKey == .proof && found.proof.isEmpty)
         #expect(found.privateHosts.isEmpty && found.caFile == nil && found.peers.isEmpty)
         #expect(found.paths(of: configured("cloud")) == ["/cloud/"])
         #expect(configuration.listeners.flatMap(\.serves).map(\.text) == ["cloud"])
@@ -75,8 +75,19 @@ struct NextcloudConfigurationTests {
         BadText(
             "an authority for nobody", nextcloud("ca: ca.pem"), .conflict, "\(path).ca", line: 12),
         BadText(
-            "a third answer", nextcloud("missing_device: 404"), .badValue, "\(path).missing_device", line: 12)
+            "a third answer", nextcloud("missing_device: 404"), .badValue, "\(path).missing_device", line: 12),
+        BadText(
+            "a third way to a new key", nextcloud("new_key: trust"), .badValue, "\(path).new_key", line: 12),
+        BadText(
+            "a new key by token where the first needs proof",
+            nextcloud("new_key: token\nproof: [cloud.example.org]"), .conflict, "\(path).new_key", line: 12)
     ]
+
+    @Test("A device may take another key by its token where that is said")
+    func newKey() throws {
+        let configuration = try load(nextcloud("new_key: token"))
+        #expect(configuration.instances.first?.nextcloud?.newKey == .token)
+    }
 
     @Test("What is wrong is said by path and line", arguments: bad)
     func wrong(_ bad: BadText) {
