@@ -12,7 +12,7 @@ package protocol HostResolver: Sendable {
 extension HostResolver {
     package func leave(_ lookUp: LookUp) {}
 
-    /// - Throws: `.unreachable` when the name has no address.
+    /// - Throws: `.unknownHost` when there is no such name, `.unreachable` when nobody knows.
     package func resolve(_ host: String) async throws(WebError) -> [IPAddress] {
         let answer = FirstAnswer<[IPAddress]>()
         let lookUp = LookUp(host) { answer.give($0) }
@@ -26,7 +26,7 @@ extension HostResolver {
             leave(lookUp)
             answer.give([])
         }
-        guard !addresses.isEmpty else { throw WebError(.unreachable) }
+        guard !addresses.isEmpty else { throw WebError(lookUp.isUnknown ? .unknownHost : .unreachable) }
         return addresses
     }
 }
@@ -36,6 +36,7 @@ package final class LookUp: Sendable {
     private struct State {
         /// `nil`: it has been answered, or nobody waits.
         var tell: (@Sendable ([IPAddress]) -> Void)?
+        var isUnknown = false
     }
 
     package let host: String
@@ -50,7 +51,20 @@ package final class LookUp: Sendable {
     /// Whether it is too late for an answer.
     package var isOver: Bool { state.withLock { $0.tell == nil } }
 
+    /// Whether it was answered with the word that there is no such name.
+    package var isUnknown: Bool { state.withLock(\.isUnknown) }
+
     package func answer(_ addresses: [IPAddress]) { take()?(addresses) }
+
+    /// There is no such name.
+    package func answerUnknown() {
+        let tell = state.withLock { state in
+            if state.tell != nil { state.isUnknown = true }
+            defer { state.tell = nil }
+            return state.tell
+        }
+        tell?([])
+    }
 
     package func cancel() { _ = take() }
 

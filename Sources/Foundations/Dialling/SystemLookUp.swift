@@ -17,13 +17,15 @@ extension SystemResolver {
     package static func lookUpBriefly(
         _ host: String, _ family: Family = .both, port: UInt16 = 0,
         seconds: Int32 = LookUpLimits.peerSeconds
-    ) -> [IPAddress] {
+    ) -> [IPAddress]? {
         sealbell_bound_lookups(seconds, port)
         return lookUp(host, family)
     }
 
     /// Blocks; in the order that the system prefers.
-    package static func lookUp(_ host: String, _ family: Family = .both) -> [IPAddress] {
+    ///
+    /// - Returns: `nil` when there is no such name; no address when nobody could say.
+    package static func lookUp(_ host: String, _ family: Family = .both) -> [IPAddress]? {
         var hints = addrinfo()
         hints.ai_family =
             switch family {
@@ -37,7 +39,12 @@ extension SystemResolver {
         hints.ai_socktype = SOCK_STREAM
         #endif
         var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(host, nil, &hints, &list) == 0 else { return [] }
+        switch getaddrinfo(host, nil, &hints, &list) {
+        case 0: break
+        // A name server's own word. One that is silent, or in trouble, is `EAI_AGAIN` or `EAI_FAIL`.
+        case EAI_NONAME: return nil
+        default: return []
+        }
         defer { freeaddrinfo(list) }
         var found: [IPAddress] = []
         var next = list

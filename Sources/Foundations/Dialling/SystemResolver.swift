@@ -54,7 +54,7 @@ package final class SystemResolver: HostResolver {
     private let threads: Int
     private let limit: Int
     private let patience: Duration?
-    private let find: @Sendable (String, Family) -> [IPAddress]
+    private let find: @Sendable (String, Family) -> [IPAddress]?
     private let pool: NIOThreadPool
     private let state = Mutex(State())
 
@@ -63,10 +63,10 @@ package final class SystemResolver: HostResolver {
     ///   - waiting: look-ups that wait for a thread; one more fails at once.
     ///   - patience: after which each family is asked for by itself too, and the first that is found is the
     ///     answer (RFC 8305 §3); `nil`: never.
-    ///   - find: blocks; no address: there is no such name, or nobody knows.
+    ///   - find: blocks; no address: nobody knows; `nil`: there is no such name.
     package init(
         threads: Int, waiting: Int, patience: Duration?,
-        _ find: @escaping @Sendable (String, Family) -> [IPAddress]
+        _ find: @escaping @Sendable (String, Family) -> [IPAddress]?
     ) {
         self.threads = threads
         limit = waiting
@@ -78,7 +78,7 @@ package final class SystemResolver: HostResolver {
 
     /// The same for both families alone.
     package convenience init(
-        threads: Int, waiting: Int, _ find: @escaping @Sendable (String) -> [IPAddress]
+        threads: Int, waiting: Int, _ find: @escaping @Sendable (String) -> [IPAddress]?
     ) {
         self.init(threads: threads, waiting: waiting, patience: nil) { host, _ in find(host) }
     }
@@ -136,7 +136,10 @@ package final class SystemResolver: HostResolver {
     }
 
     /// That one family has no address says nothing of the other.
-    private func tell(_ job: Job, _ found: [IPAddress]) {
-        if job.family == .both || !found.isEmpty { job.lookUp.answer(found) }
+    private func tell(_ job: Job, _ found: [IPAddress]?) {
+        switch found {
+        case nil: if job.family == .both { job.lookUp.answerUnknown() }
+        case let found?: if job.family == .both || !found.isEmpty { job.lookUp.answer(found) }
+        }
     }
 }

@@ -49,18 +49,19 @@ package typealias WebError = CodedError<WebErrorCode>
 
 package enum WebErrorCode: String, PushErrorCode {
     case unreachable, tlsFailed, deadlineExceeded, answerTooLarge, forbiddenAddress, malformedURL
-    case plainElsewhere
+    case plainElsewhere, unknownHost
 
     package var blame: Blame { .peer }
     package var retry: RetryAdvice {
         switch self {
-        case .unreachable, .tlsFailed, .deadlineExceeded, .answerTooLarge: .later
+        case .unreachable, .unknownHost, .tlsFailed, .deadlineExceeded, .answerTooLarge: .later
         case .forbiddenAddress, .malformedURL, .plainElsewhere: .never
         }
     }
     package var sentence: String {
         switch self {
         case .unreachable: "The host did not answer."
+        case .unknownHost: "There is no host of that name."
         case .tlsFailed: "The host answered, and TLS with it failed."
         case .deadlineExceeded: "The host took too long."
         case .answerTooLarge: "The host answered with more than was asked for."

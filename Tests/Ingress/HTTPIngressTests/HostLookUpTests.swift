@@ -99,6 +99,69 @@ struct HostLookUpTests {
         try await channel.close().get()
     }
 
+    private static func fault(_ resolver: SystemResolver, _ host: String) async -> WebErrorCode? {
+        do throws(WebError) {
+            _ = try await resolver.resolve(host)
+            return nil
+        } catch { return error.code }
+    }
+
+    @Test("That there is no such name is told from that nobody knows")
+    func unknown() async throws {
+        let knowing = SystemResolver(threads: 1, waiting: 1) { $0 == "none" ? nil : [] }
+        #expect(await Self.fault(knowing, "none") == .unknownHost)
+        #expect(await Self.fault(knowing, "silent") == .unreachable)
+        // For one family alone it says nothing of the other.
+        let address = try #require(IPAddress("192.0.2.1"))
+        let isOpen = Noted(false)
+        let halves = SystemResolver(threads: 3, waiting: 3, patience: .milliseconds(1)) { _, family in
+            switch family {
+            case .both:
+                // Blocks its thread, which is the resolver's own.
+                while !isOpen.value { sched_yield() }
+                return nil
+            case .v6: return nil
+            case .v4: return [address]
+            }
+        }
+        #expect(try await halves.resolve("half") == [address])
+        isOpen.set(true)
+    }
+
+    /// Answers that there is no such name, and counts the questions.
+    private final class Denying: ChannelInboundHandler, Sendable {
+        typealias InboundIn = AddressedEnvelope<ByteBuffer>
+        typealias OutboundOut = AddressedEnvelope<ByteBuffer>
+        let asked = Noted(0)
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            var envelope = unwrapInboundIn(data)
+            asked.change { $0 += 1 }
+            // RFC 1035 §4.1.1: a response, recursion desired and available, NXDOMAIN; the question as it is.
+            envelope.data.setInteger(UInt16(0x8183), at: envelope.data.readerIndex + 2)
+            // No records: what the question added, such as EDNS, is left out.
+            envelope.data.setInteger(UInt16(0), at: envelope.data.readerIndex + 10)
+            context.writeAndFlush(wrapOutboundOut(envelope), promise: nil)
+        }
+    }
+
+    @Test("A name server's word that there is no such name is heard")
+    func denied() async throws {
+        let denying = Denying()
+        let channel = try await DatagramBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(denying)
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = UInt16(channel.localAddress?.port ?? 0)
+        let resolver = SystemResolver(threads: 1, waiting: 1) { SystemResolver.lookUpBriefly($0, port: port) }
+        let fault = await Self.fault(resolver, "peer.example")
+        // Where the system leaves name servers to another service, nobody is asked here.
+        if denying.asked.value > 0 { #expect(fault == .unknownHost) }
+        try await channel.close().get()
+    }
+
     @Test("The system's resolver knows localhost, and says so when a name has no address")
     func system() async throws {
         for isBrief in [false, true] {

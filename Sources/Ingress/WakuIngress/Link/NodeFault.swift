@@ -18,7 +18,8 @@ package enum NodeFault: Error, Sendable, Hashable {
         switch error.code {
         case .deadlineExceeded: self = .overdue
         case .answerTooLarge: self = .tooLarge
-        case .unreachable, .tlsFailed, .forbiddenAddress, .malformedURL, .plainElsewhere: self = .unreachable
+        case .unreachable, .unknownHost, .tlsFailed, .forbiddenAddress, .malformedURL, .plainElsewhere:
+            self = .unreachable
         }
     }
 

@@ -6,7 +6,7 @@ package enum ProofFault: String, LogSafe, Hashable, CaseIterable {
     // May pass.
     case unreachable, deadlineExceeded, inTrouble
     // Will not pass by itself.
-    case forbiddenAddress, tlsFailed, malformedURL, answerTooLarge, redirected, unexpectedStatus
+    case unknownHost, forbiddenAddress, tlsFailed, malformedURL, answerTooLarge, redirected, unexpectedStatus
     case malformedAnswer
     /// 404: it knows no such user, or is no Nextcloud server at all.
     case notFound
@@ -16,6 +16,7 @@ package enum ProofFault: String, LogSafe, Hashable, CaseIterable {
     init(_ code: WebErrorCode) {
         switch code {
         case .unreachable: self = .unreachable
+        case .unknownHost: self = .unknownHost
         case .deadlineExceeded: self = .deadlineExceeded
         case .forbiddenAddress: self = .forbiddenAddress
         case .tlsFailed: self = .tlsFailed
@@ -39,8 +40,8 @@ package enum ProofFault: String, LogSafe, Hashable, CaseIterable {
         switch self {
         case .unreachable, .deadlineExceeded, .inTrouble: NextcloudError(.instanceUnreachable)
         case .notFound: NextcloudError(.identityRefused)
-        case .forbiddenAddress, .tlsFailed, .malformedURL, .answerTooLarge, .redirected, .unexpectedStatus,
-            .malformedAnswer:
+        case .unknownHost, .forbiddenAddress, .tlsFailed, .malformedURL, .answerTooLarge, .redirected,
+            .unexpectedStatus, .malformedAnswer:
             NextcloudError(.instanceUnfit)
         }
     }
