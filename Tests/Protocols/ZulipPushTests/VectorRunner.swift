@@ -13,7 +13,20 @@ struct VectorRunner: Sendable {
     ]
     /// Sections of roles that a later step builds.
     static let notYet: Set<String> = [
-        "bouncer_register_v11", "client_register", "origin_on_bouncer_answer", "zap_content"
+        "bouncer_notify_v11",
+        "bouncer_register_v11",
+        "client_register",
+        "client_register_v11",
+        "origin_notify",
+        "origin_on_bouncer_answer",
+        "zap_client",
+        "zap_content",
+        "zap_notify",
+        "zap_payloads",
+        "zap_push_account_ids",
+        "zap_register",
+        "zap_settings",
+        "zap_stale_list"
     ]
 
     let json: JSONValue
