@@ -24,6 +24,7 @@ extension SealedStore: Registry {
             case .space(let space): .space(space.text)
             case .owner(let key): .owner(digests.digest(key))
             case .address(let key): .address(digests.digest(key))
+            case .expired(let owner, let time): .expired(owner: digests.digest(owner), by: time)
             }
         let time = doubted.now
         var page: [Record] = []
@@ -32,13 +33,23 @@ extension SealedStore: Registry {
             let wanted = max(limit - page.count, min(limit, Self.leastRead))
             let rows = try await records.page(stored, after: after, limit: wanted, now: time.judged)
             for row in rows where page.count < limit && !row.hasEnded(by: time) {
-                if let record = open(row, asked: nil) { page.append(record) }
+                if let record = paged(row, stored) { page.append(record) }
             }
             guard rows.count == wanted, let last = rows.last else { break }
-            after = last.revision
+            after = last.place(in: stored)
         }
         return page
     }
+
+    /// What has expired has no name any more, and is listed by its number where that is asked for.
+    private func paged(_ row: StoredRecord, _ index: StoredIndex) -> Record? {
+        guard case .expired = index else { return open(row, asked: nil) }
+        return Record(
+            key: RecordKey(Space(text: row.space), Secret([])), version: row.version, state: row.state,
+            touchedAt: row.touchedAt, expiresAt: row.expiresAt, revision: row.revision, body: Secret([]))
+    }
+
+    package func digest(of name: RecordKey) -> Digest16 { digests.digest(name) }
 
     /// Rows of one reading, unless the page is smaller: filling a page up must not take one reading for each
     /// row that is left out.

@@ -41,6 +41,18 @@ package enum StoredIndex: Sendable, Hashable {
     case space(String)
     case owner(Digest16)
     case address(Digest16)
+    /// As ``RecordIndex/expired(owner:by:)``: by `version`, above the one that a page begins after.
+    case expired(owner: Digest16, by: UnixTime)
+}
+
+extension StoredRecord {
+    /// Behind what a page of the index goes on that ends with this record.
+    package func place(in index: StoredIndex) -> UInt64 {
+        switch index {
+        case .space, .owner, .address: revision
+        case .expired: version
+        }
+    }
 }
 
 /// A push as an engine sees it. Everything but `sealed` is a clear column.

@@ -153,6 +153,10 @@ package enum RecordIndex: Sendable {
     case space(Space)
     case owner(RecordKey)
     case address(RecordKey)
+    /// Those of an owner that expired at that moment or before, and whose `version` is not 0. They come in
+    /// order of `version`, which is also what a page begins after, and have neither name nor body. What it
+    /// costs does not grow with the owner's live records.
+    case expired(owner: RecordKey, by: UnixTime)
 }
 
 /// What became of a set of changes. They are made all or none.

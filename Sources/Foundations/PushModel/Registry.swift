@@ -73,12 +73,19 @@ package enum StoreErrorCode: String, PushErrorCode {
     }
 }
 
+/// Digests of names under the store's key.
+package protocol NameDigests: Sendable {
+    /// The keyed digest that stands for a name. Computed, not looked up: the same as long as the store has its
+    /// key file, whatever is rotated, and worth nothing to anyone without it.
+    func digest(of name: RecordKey) -> Digest16
+}
+
 /// Records by name. Above the engines; below the roles.
-package protocol Registry: Sendable {
+package protocol Registry: NameDigests {
     /// One answer for each key, in order; `nil` where there is none (a record past `expiresAt` is none).
     func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?]
     /// Records of an index in order of revision, after the given revision; at most `limit`, and fewer only
-    /// when there are no more.
+    /// when there are no more. ``RecordIndex/expired(owner:by:)`` has an order of its own.
     func page(_ index: RecordIndex, after revision: UInt64, limit: Int) async throws(StoreError) -> [Record]
     /// Makes all the changes or none, durably.
     func apply(_ changes: [Change]) async throws(StoreError) -> Applied

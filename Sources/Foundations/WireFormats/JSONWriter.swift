@@ -67,10 +67,11 @@ package struct JSONWriter {
     }
 
     /// An integer as a decimal string, for a push service that takes strings alone.
-    package mutating func stringOfInt(_ value: UInt32) {
+    package mutating func stringOfInt(_ value: Int64) {
         separate()
         bytes.append(0x22)
-        digits(UInt64(value))
+        if value < 0 { bytes.append(0x2D) }
+        digits(value.magnitude)
         bytes.append(0x22)
     }
 

@@ -31,6 +31,9 @@ public struct ZulipError: PushError {
     /// The server id that a refused key was sent with. It goes back to its sender as `role`, and nowhere
     /// else: no text of this error has it.
     package var role: Secret?
+    /// It answers a registration that names an account id: the specification's own spelling stands beside the
+    /// deployed code (§14.5).
+    package var isOfAccountForm = false
     /// Methods that the path has.
     package var allowedMethods: [String] = []
     /// How long to wait.

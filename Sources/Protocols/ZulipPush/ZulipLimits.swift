@@ -26,6 +26,13 @@ public enum ZulipLimits {
     public static let appIDBytes = 255
     /// Body for APNs, and the data for FCM, of one push (§9; a VoIP push may have 5120).
     public static let payloadBytes = 4_096
+    /// Characters of `encrypted_content` (§14.6): with the longest account id and the standard words the body
+    /// for APNs stays below ``payloadBytes``.
+    public static let sealedContentCharacters = 3_800
+    /// Ids of one page of the stale list, and how long ago their devices must have expired (§14.7): longer
+    /// than a registration stays fresh, and a week of missed runs.
+    public static let staleIDsPerPage = 1_000
+    public static let staleAge = Duration.seconds(14 * 86_400)
     /// A registration older than this is refused (§5.4 step 6). Exactly this old passes.
     public static let registrationAge = Duration.seconds(86_400)
     /// A registration may be dated this far ahead (§10, liveness): a phone's clock may be a time zone off.

@@ -8,6 +8,8 @@ package protocol ForwardingRegistry: Registry {
 extension ForwardingRegistry {
     package var clock: DoubtedClock? { registry.clock }
 
+    package func digest(of name: RecordKey) -> Digest16 { registry.digest(of: name) }
+
     package func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
         try await registry.find(keys)
     }

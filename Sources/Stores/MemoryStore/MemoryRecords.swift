@@ -62,16 +62,18 @@ extension MemoryState {
     /// Looks through all records: this engine is small.
     func page(_ index: StoredIndex, _ after: UInt64, _ limit: Int, _ now: UnixTime) -> [StoredRecord] {
         let found = records.values.filter { record in
-            guard record.revision > after, record.expiresAt > now, !aside.contains(record.key) else {
+            guard record.place(in: index) > after, record.expiresAt > now, !aside.contains(record.key) else {
                 return false
             }
             return switch index {
             case .space(let space): record.space == space
             case .owner(let owner): record.owner == owner
             case .address(let address): record.address == address
+            case .expired(let owner, let time):
+                if case .expired(let at) = record.state { record.owner == owner && at <= time } else { false }
             }
         }
-        return Array(found.sorted { $0.revision < $1.revision }.prefix(limit))
+        return Array(found.sorted { $0.place(in: index) < $1.place(in: index) }.prefix(limit))
     }
 
     mutating func purge(_ before: UnixTime, _ limit: Int) -> Int {

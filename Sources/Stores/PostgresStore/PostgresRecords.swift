@@ -86,19 +86,23 @@ extension PostgresRecords {
             case .space: RecordSQL.pageSpace
             case .owner: RecordSQL.pageOwner
             case .address: RecordSQL.pageAddress
+            case .expired: RecordSQL.pageExpired
             }
         var page: [StoredRecord] = []
         var unreadable: [SeenRecord] = []
-        var last = Int64(clamping: after)
+        var last = if case .expired = index { signed(after) } else { Int64(clamping: after) }
+        // Of the column by which the page is ordered.
+        let place: Int32 = if case .expired = index { 4 } else { 9 }
         // Ends: each round reads on behind the last row, or is the last.
         while page.count < limit {
             let wanted = limit - page.count
             let query = Query(statement) { query in
                 switch index {
                 case .space(let space): query.add(space)
-                case .owner(let digest), .address(let digest): query.add(digest)
+                case .owner(let digest), .address(let digest), .expired(let digest, _): query.add(digest)
                 }
                 query.add(last)
+                if case .expired(_, let time) = index { query.add(time) }
                 query.add(now)
                 query.add(Int64(wanted))
             }
@@ -109,7 +113,7 @@ extension PostgresRecords {
                 } else if unreadable.count < atOnce, let seen = sight(rows, row) {
                     unreadable.append(seen)
                 }
-                last = try rows.int(row, 9)
+                last = try rows.int(row, place)
             }
             if rows.count < wanted { break }
         }

@@ -20,7 +20,8 @@ enum PostgresSchema {
         Step(number: 2, name: "members", breaks: false, statements: second),
         Step(number: 3, name: "no samples of sealed columns", breaks: false, statements: third),
         Step(number: 4, name: "addresses of pushes", breaks: false, statements: fourth),
-        Step(number: 5, name: "pushes by registration", breaks: false, statements: fifth)
+        Step(number: 5, name: "pushes by registration", breaks: false, statements: fifth),
+        Step(number: 6, name: "expired records by version", breaks: false, statements: sixth)
     ]
 
     /// Clear columns are those of docs/architecture.md; everything else is sealed above the engine. Times are
@@ -134,6 +135,14 @@ enum PostgresSchema {
         CREATE TABLE ended (
             owner uuid NOT NULL, id uuid NOT NULL, at int8 NOT NULL, PRIMARY KEY (owner, id)
         ) WITH (fillfactor = 50)
+        """
+    ]
+
+    /// What has expired, of each owner by number; what is too young is passed over in the index.
+    private static let sixth = [
+        """
+        CREATE INDEX expired_by_owner ON records (owner, version, state_at, expires_at)
+        WHERE \(RecordSQL.isListed)
         """
     ]
 

@@ -35,6 +35,9 @@ struct SQL {
     mutating func bind(_ value: Int) { bind(Int64(value)) }
     mutating func bind(_ value: UnixTime) { bind(value.milliseconds) }
 
+    /// Eight big-endian bytes, for SQLite's integers are signed and versions are not.
+    mutating func bind(version: UInt64) { withUnsafeBytes(of: version.bigEndian) { bind($0) } }
+
     mutating func bind(_ value: Digest16?) {
         guard let value else { return skip() }
         withUnsafeBytes(of: (value.high.bigEndian, value.low.bigEndian)) { bind($0) }

@@ -187,23 +187,17 @@ enum SQLiteRecords {
     static func page(
         _ index: StoredIndex, after: UInt64, limit: Int, atOnce: Int, now: UnixTime, _ db: Database
     ) throws -> (page: [StoredRecord], unreadable: [Int64]) {
-        let column =
-            switch index {
-            case .space: "space"
-            case .owner: "owner"
-            case .address: "address"
-            }
-        var sql = try SQL(
-            db,
-            """
-            SELECT \(rowColumns) FROM records WHERE \(column) = ? AND revision > ? AND expires_at > ?
-            ORDER BY revision
-            """)
+        var sql = try SQL(db, pageText(index))
         switch index {
         case .space(let space): sql.bind(space)
-        case .owner(let digest), .address(let digest): sql.bind(digest)
+        case .owner(let digest), .address(let digest), .expired(let digest, _): sql.bind(digest)
         }
-        sql.bind(Int64(clamping: after))
+        if case .expired(_, let time) = index {
+            sql.bind(version: after)
+            sql.bind(time)
+        } else {
+            sql.bind(Int64(clamping: after))
+        }
         sql.bind(now)
         defer { sql.finish() }
         var records: [StoredRecord] = []
@@ -216,6 +210,29 @@ enum SQLiteRecords {
             }
         }
         return (records, unreadable)
+    }
+
+    /// Of what stands in the index of expired records. A version is eight bytes.
+    static let isListed = "state = 1 AND owner IS NOT NULL AND version > x'0000000000000000'"
+
+    /// To bind: space, owner or address; after; of the expired their moment; now.
+    private static func pageText(_ index: StoredIndex) -> String {
+        let column: String
+        switch index {
+        case .space: column = "space"
+        case .owner: column = "owner"
+        case .address: column = "address"
+        case .expired:
+            return """
+                SELECT \(rowColumns) FROM records INDEXED BY expired_by_owner
+                WHERE owner = ? AND version > ? AND \(isListed) AND state_at <= ? AND expires_at > ?
+                ORDER BY version
+                """
+        }
+        return """
+            SELECT \(rowColumns) FROM records WHERE \(column) = ? AND revision > ? AND expires_at > ?
+            ORDER BY revision
+            """
     }
 
     /// The sign behind a colon is a semicolon: one stretch of the index of spaces.
@@ -272,8 +289,7 @@ enum SQLiteRecords {
         sql.bind(record.space)
         sql.bind(record.owner)
         sql.bind(record.address)
-        // Eight big-endian bytes, for SQLite's integers are signed and versions are not.
-        withUnsafeBytes(of: record.version.bigEndian) { sql.bind($0) }
+        sql.bind(version: record.version)
         sql.bind(state)
         sql.bind(at)
         sql.bind(record.touchedAt)

@@ -21,8 +21,16 @@ enum SQLiteSchema {
                     CREATE INDEX parked_by_record ON outbox (record) WHERE parked = 1 AND record IS NOT NULL
                     """)
         }
+        migrator.registerMigration("5 expired records by version") { db in try db.execute(sql: expiredIndex) }
         return migrator
     }
+
+    /// What has expired, of each owner by number. No condition on the time: it stands in the index, so that
+    /// what is too young is passed over there.
+    private static let expiredIndex = """
+        CREATE INDEX expired_by_owner ON records (owner, version, state_at, expires_at)
+        WHERE \(SQLiteRecords.isListed)
+        """
 
     /// The step that gives each record a slot. Until then records stand in a tree of whole rows by key, whose
     /// inner pages name eight pages each: seven levels and 58 MiB of inner pages for a million, so that each

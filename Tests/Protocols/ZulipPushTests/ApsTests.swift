@@ -93,7 +93,9 @@ struct ApsTests {
 
     private func sent(appID: String, extra: String = "", fits: Int = 0) async throws -> (Int, JSONValue?) {
         let bench = try await RealmRig(
-            fallbacks: FallbackAlerts(["org.example.app": Array(Self.own.utf8)]))
+            fallbacks: FallbackAlerts([
+                "org.example.app": FallbackAlerts.Words(aps: Array(Self.own.utf8), alert: Array("{}".utf8))
+            ]))
         return try await bench.relay.running { relay in
             let id = try await bench.register("ab12", timestamp: bench.now.seconds, appID: appID)
             let data = String(repeating: "AAAA", count: max(1, fits / 4))
@@ -114,12 +116,32 @@ struct ApsTests {
         #expect(try await sent(appID: "org.example.app", extra: #","aps":{}"#) == (200, .object([:])))
     }
 
-    @Test("Own words that leave the ciphertext no room fail the call, as any payload that is too large")
+    @Test("Own words that leave the ciphertext no room give way to the deployed ones")
     func longFallback() async throws {
-        // With the deployed words it would fit.
+        // With the deployed words it fits, to the byte.
         let room = 4_096 - body(of: String(decoding: NotifyItem.defaultAps, as: UTF8.self)).utf8.count + 4
-        #expect(try await sent(appID: "org.example.other", fits: room).0 == 200)
-        let refused = try await sent(appID: "org.example.app", fits: room)
-        #expect(refused.0 == 400 && refused.1 == nil)
+        let deployed = try JSONValue.parse(NotifyItem.defaultAps)
+        #expect(try await sent(appID: "org.example.other", fits: room) == (200, deployed))
+        #expect(try await sent(appID: "org.example.app", fits: room) == (200, deployed))
+        #expect(try await sent(appID: "org.example.other", fits: room + 4).0 == 400)
+    }
+
+    @Test("The largest alert that the configuration takes beside the largest padded content refuses nothing")
+    func largestAlert() async throws {
+        let own = #"{"mutable-content":1,"alert":{"title":""# + String(repeating: "t", count: 500) + #""}}"#
+        let words = FallbackAlerts.Words(aps: Array(own.utf8), alert: Array("{}".utf8))
+        // 2,688 bytes of padded plaintext, sealed and spelled.
+        let data = Base64.text([UInt8](repeating: 7, count: 2_688 + ContentBox.overheadBytes))
+        for (data, isOwn) in [(data, false), ("QUJD", true)] {
+            let bench = try await RealmRig(fallbacks: FallbackAlerts(["org.example.app": words]))
+            try await bench.relay.running { relay in
+                let id = try await bench.register(
+                    "ab12", timestamp: bench.now.seconds, appID: "org.example.app")
+                let answer = await bench.notify(raw: RealmRig.body([RealmRig.item(id.text, data: data)]))
+                #expect(answer.status == 200)
+                let aps = relay.services.sends.first?["body"]?["aps"]
+                #expect(try aps == JSONValue.parse(isOwn ? Array(own.utf8) : NotifyItem.defaultAps))
+            }
+        }
     }
 }

@@ -42,6 +42,7 @@ final class TestRelay: Sendable {
     init(
         now: UnixTime, pairs: [X25519KeyPair], admission: ZulipAdmission = .open, web: (any WebFetch)? = nil,
         mailDomains: (any MailDomains)? = nil, fallbacks: FallbackAlerts = FallbackAlerts([:]),
+        defaultAppID: String? = nil,
         seed: UInt64 = 1, rows: Int = 10_000, bounds: ZulipBounds = ZulipBounds(),
         mayFetch: @escaping @Sendable () -> Duration? = { nil }
     ) async throws {
@@ -60,7 +61,8 @@ final class TestRelay: Sendable {
             override: ZulipRelay.override, rows: rows, world: world)
         relay = ZulipRelay(
             instance: Self.instance, bouncerKeys: BouncerKeys(pairs), admission: admission,
-            registry: rig.store, web: web, mailDomains: mailDomains, fallbacks: fallbacks, bounds: bounds,
+            registry: rig.store, web: web, mailDomains: mailDomains, fallbacks: fallbacks,
+            defaultAppID: defaultAppID, bounds: bounds,
             charge: { $0.allowance.name == "fetches" ? mayFetch() : nil },
             world: world)
     }
@@ -81,9 +83,20 @@ final class TestRelay: Sendable {
         return keys.device(known.tenancy, token)
     }
 
+    /// The same of one that registered with an account id.
+    func accountKey(_ realm: UUIDText, _ number: Int64) async throws -> RecordKey {
+        let known = try #require(try await record(keys.realm(realm)).flatMap { ZulipRealm(body: $0.body) })
+        return keys.account(known.tenancy, number)
+    }
+
     /// Revisions of all devices' records: unchanged when nothing was written.
     func deviceRevisions() async throws -> [UInt64] {
-        try await store.page(.space(Space(Self.instance, "device")), after: 0, limit: 1_000).map(\.revision)
+        var revisions: [UInt64] = []
+        for room in ["device", "account"] as [StaticString] {
+            let page = try await store.page(.space(Space(Self.instance, room)), after: 0, limit: 1_000)
+            revisions += page.map(\.revision)
+        }
+        return revisions
     }
 
     /// Runs the delivery while `body` runs.
@@ -95,12 +108,14 @@ final class TestRelay: Sendable {
 
     /// One HTTP request from bytes to answer.
     func ask(
-        _ method: String, _ path: String, authorization: String? = nil, body: [UInt8] = []
+        _ method: String, _ path: String, query: String? = nil, authorization: String? = nil,
+        body: [UInt8] = []
     ) async -> TestAnswer {
         do throws(ZulipError) {
             let inbound = try withBytes(body) { (bytes) throws(ZulipError) in
                 try ZulipInbound.parse(
-                    method: method, path: path, authorization: authorization, contentType: nil, body: bytes)
+                    method: method, path: path, query: query, authorization: authorization,
+                    contentType: nil, body: bytes)
             }
             let verdict = try await relay.receive(inbound)
             do throws(IntakeRefusal<ZulipError>) {

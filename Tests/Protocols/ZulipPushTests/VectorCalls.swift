@@ -136,7 +136,7 @@ extension VectorRunner {
     }
 
     /// In any order, each as often as the other.
-    private func same(_ seen: [JSONValue], _ listed: [JSONValue]) -> Bool {
+    func same(_ seen: [JSONValue], _ listed: [JSONValue]) -> Bool {
         guard seen.count == listed.count else { return false }
         guard let first = listed.first else { return true }
         // A row that lists little may fit several sends, so each that fits is tried.
@@ -148,7 +148,7 @@ extension VectorRunner {
 
     /// Whether a send has what a row lists of it. Bodies are compared whole; of headers and members those
     /// that the row has, the headers' names in any case.
-    private func fits(_ send: JSONValue, _ listed: JSONValue) -> Bool {
+    func fits(_ send: JSONValue, _ listed: JSONValue) -> Bool {
         for name in ["service", "path", "body"] {
             if let value = listed[name], send[name] != value { return false }
         }

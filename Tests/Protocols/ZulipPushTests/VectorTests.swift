@@ -31,6 +31,9 @@ struct VectorTests {
         for runner in VectorFile.isNamed ? [runner] : [runner, try Self.odd.get()] {
             let names = runner.json.object?.names.filter { !VectorRunner.frame.contains($0) } ?? []
             #expect(!names.isEmpty, "the sections were not found")
+            for part in VectorRunner.notYet.sorted() where part.contains("/") {
+                VectorFile.say("vectors \(runner.set.title) \(part) not yet")
+            }
             for section in names {
                 if VectorRunner.notYet.contains(section) {
                     VectorFile.say("vectors \(runner.set.title) \(section) not yet")

@@ -41,8 +41,11 @@ struct VectorWorld: Sendable {
     }
 
     /// A relay with the servers signed up and their realms known.
-    func relay() async throws -> TestRelay {
-        let relay = try await TestRelay(now: now, pairs: pairs)
+    func relay(
+        fallbacks: FallbackAlerts = FallbackAlerts([:]), defaultAppID: String? = nil
+    ) async throws -> TestRelay {
+        let relay = try await TestRelay(
+            now: now, pairs: pairs, fallbacks: fallbacks, defaultAppID: defaultAppID)
         for (index, server) in servers.enumerated() {
             let signUp = await relay.post(
                 .signUp,

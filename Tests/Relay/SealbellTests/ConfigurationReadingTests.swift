@@ -55,6 +55,29 @@ struct ConfigurationReadingTests {
         #expect(listeners.first(where: \.isAdmin)?.serves.isEmpty == true)
     }
 
+    @Test("A Zulip instance's default bundle is the one named, else the only one; else a warning says so")
+    func defaultBundle() throws {
+        let only = try load(minimal())
+        #expect(only.instances[0].zulip?.defaultBundle == only.apps[0].apns?.bundles.first)
+        #expect(only.instances[0].zulip?.defaultBundle != nil && only.warnings.isEmpty)
+        let bundle = try #require(only.apps[0].apns?.bundles.first)
+        func several(_ line: String) -> String {
+            minimal(bundle, with: "\(bundle), org.acme.other")
+                .replacing("    keys: bouncer.keys", with: "    keys: bouncer.keys\n\(line)")
+        }
+        let none = try load(several(""))
+        #expect(none.instances[0].zulip?.defaultBundle == nil)
+        #expect(none.warnings.map(\.code) == [.noDefaultBundle])
+        #expect(none.warnings[0].sentence.contains("default_ios_app_id"))
+        let named = try load(several("    default_ios_app_id: org.acme.other"))
+        #expect(named.instances[0].zulip?.defaultBundle == "org.acme.other" && named.warnings.isEmpty)
+        let error = #expect(throws: ConfigurationError.self) {
+            try load(several("    default_ios_app_id: org.acme.nobody"))
+        }
+        #expect(error?.faults.map(\.code) == [.conflict])
+        #expect(error?.faults.first?.path == "instances.zulip-main.default_ios_app_id")
+    }
+
     @Test("Everything that can be set is read")
     func everything() throws {
         let configuration = try load(

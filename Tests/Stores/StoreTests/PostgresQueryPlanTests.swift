@@ -21,6 +21,7 @@ struct PostgresQueryPlanTests {
         (RecordSQL.purge, 2, "records_by_expiry"),
         (RecordSQL.forget, 2, "records_by_owner"), (RecordSQL.pageSpace, 4, "records_by_space"),
         (RecordSQL.pageOwner, 4, "records_by_owner"), (RecordSQL.pageAddress, 4, "records_by_address"),
+        (RecordSQL.pageExpired, 5, "expired_by_owner"),
         (OutboxSQL.endOwed, 3, "parked_by_record"),
         (RecordSQL.tally, 1, "records_by_owner"), (InspectionSQL.owed, 1, "outbox_pkey"),
         (InspectionSQL.oldest, 1, "outbox_pkey")

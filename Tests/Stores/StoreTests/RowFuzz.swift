@@ -82,7 +82,10 @@ enum RowFuzz {
         sight.records = try await store.find(keys, now: now)
         sight.page = Set(
             try await store.page(.space(space), after: 0, limit: 100, now: now).map(\.key))
-        for index in [StoredIndex.space(space), .owner(digest(300)), .address(digest(401))] {
+        for index in [
+            StoredIndex.space(space), .owner(digest(300)), .address(digest(401)),
+            .expired(owner: digest(300), by: now)
+        ] {
             _ = try await store.page(index, after: 0, limit: 3, now: now)
         }
         try await change(store, Set(spoiled), now)

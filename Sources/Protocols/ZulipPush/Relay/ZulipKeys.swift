@@ -8,6 +8,8 @@ package struct ZulipKeys: Sendable {
     private let names: Space
     private let realms: Space
     private let devices: Space
+    private let accounts: Space
+    private let numbers: Space
     private let challenges: Space
     private let invitations: Space
     private let leavers: Space
@@ -22,6 +24,8 @@ package struct ZulipKeys: Sendable {
         names = Space(instance, "name")
         realms = Space(instance, "realm")
         devices = Space(instance, "device")
+        accounts = Space(instance, "account")
+        numbers = Space(instance, "number")
         challenges = Space(instance, "challenge")
         invitations = Space(instance, "invitation")
         leavers = Space(instance, "leaving")
@@ -73,8 +77,40 @@ package struct ZulipKeys: Sendable {
 
     /// A device is one token of one tenancy: tenancy (16 bytes) ‖ token id (8 bytes).
     package func device(_ tenancy: ZulipTenancy, _ token: TokenID) -> RecordKey {
-        var words = (tenancy.id.high.bigEndian, tenancy.id.low.bigEndian, token.value.bigEndian)
-        return RecordKey(devices, withUnsafeBytes(of: &words) { Secret(copying: UnsafeRawBufferPointer($0)) })
+        RecordKey(devices, Self.name(tenancy, token.value))
+    }
+
+    /// A device that registered with an account id is one number of one tenancy: tenancy (16 bytes) ‖ number
+    /// (8 bytes). In another tenancy the same number is another device, or none.
+    package func account(_ tenancy: ZulipTenancy, _ number: Int64) -> RecordKey {
+        RecordKey(accounts, Self.name(tenancy, UInt64(bitPattern: number)))
+    }
+
+    package func device(_ tenancy: ZulipTenancy, _ name: DeviceName) -> RecordKey {
+        switch name {
+        case .token(let id): device(tenancy, id)
+        case .number(let number): account(tenancy, number)
+        }
+    }
+
+    /// What the number of such a device is made of: tenancy (16 bytes) ‖ account id (8) ‖ token. No record
+    /// stands under it (decision 0111).
+    func number(_ tenancy: ZulipTenancy, account: Int64, token: Secret) -> RecordKey {
+        let head = Self.name(tenancy, UInt64(bitPattern: account))
+        let name = token.reveal { token in
+            head.reveal { head in
+                Secret(count: head.count + token.count) { out in
+                    out.copyMemory(from: head)
+                    UnsafeMutableRawBufferPointer(rebasing: out[head.count...]).copyMemory(from: token)
+                }
+            }
+        }
+        return RecordKey(numbers, name)
+    }
+
+    private static func name(_ tenancy: ZulipTenancy, _ number: UInt64) -> Secret {
+        var words = (tenancy.id.high.bigEndian, tenancy.id.low.bigEndian, number.bigEndian)
+        return withUnsafeBytes(of: &words) { Secret(copying: UnsafeRawBufferPointer($0)) }
     }
 
     /// One address of one app, over all realms of the instance: app id ‖ 0 ‖ token.

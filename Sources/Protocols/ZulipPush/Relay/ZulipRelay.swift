@@ -33,6 +33,7 @@ package struct ZulipRelay: AnsweringRole {
     let web: (any WebFetch)?
     let mailDomains: (any MailDomains)?
     let fallbacks: FallbackAlerts
+    let defaultAppID: String?
     let replyDeadline: Duration
     let world: World
     let charge: @Sendable (Toll) -> Duration?
@@ -45,12 +46,15 @@ package struct ZulipRelay: AnsweringRole {
     /// - Parameter web: for transfers of a host name; without it they are refused.
     /// - Parameter mailDomains: `nil`: contact addresses are checked by their syntax only.
     /// - Parameter fallbacks: of apps that have words of their own.
+    /// - Parameter defaultAppID: the topic of an Apple device that names none (§14.3); `nil`: such a device is
+    ///   refused.
     /// - Parameter charge: called right before this relay asks a host of a stranger's choice, or a name
     ///   server about one; how long to wait, or `nil` when it may.
     package init(
         instance: ConfiguredName, bouncerKeys: BouncerKeys, admission: ZulipAdmission, registry: any Registry,
         web: (any WebFetch)?, mailDomains: (any MailDomains)? = nil,
-        fallbacks: FallbackAlerts = FallbackAlerts([:]), replyDeadline: Duration = ZulipLimits.replyDeadline,
+        fallbacks: FallbackAlerts = FallbackAlerts([:]), defaultAppID: String? = nil,
+        replyDeadline: Duration = ZulipLimits.replyDeadline,
         bounds: ZulipBounds = ZulipBounds(), allowances: ZulipAllowances = ZulipAllowances(),
         charge: @escaping @Sendable (Toll) -> Duration? = { _ in nil }, world: World
     ) {
@@ -63,6 +67,7 @@ package struct ZulipRelay: AnsweringRole {
         self.web = web
         self.mailDomains = mailDomains
         self.fallbacks = fallbacks
+        self.defaultAppID = defaultAppID
         self.replyDeadline = replyDeadline
         self.allowances = allowances
         self.charge = charge
@@ -119,6 +124,7 @@ package struct ZulipRelay: AnsweringRole {
         case .analytics(let form): return try await analytics(form, inbound)
         case .register(let form): return try await register(form, try credentials(inbound))
         case .notify(let request): return try await notify(request, try credentials(inbound))
+        case .staleDevices(let form): return try await staleDevices(form, try credentials(inbound))
         case .legacyNotify(let tokens): return try await legacy(.legacyDeleted(tokens), inbound)
         case .legacyUnregister: return try await legacy(.done(ignored: []), inbound)
         case .refused(let error):

@@ -9,9 +9,9 @@ package enum RegistrationBox {
     /// - Parameter sealed: base64 of ephemeral public key (32 bytes) ‖ box; at most
     ///   ``ZulipLimits/sealedRegistrationBytes`` when decoded.
     /// - Throws: `.invalidRegistration`, whatever the reason.
-    package static func open(_ sealed: Secret, with pair: X25519KeyPair) throws(ZulipError)
-        -> RegistrationPlaintext
-    {
+    package static func open(
+        _ sealed: Secret, with pair: X25519KeyPair, _ form: RegistrationPlaintext.Form = .token
+    ) throws(ZulipError) -> RegistrationPlaintext {
         let plain = try sealed.reveal { (text) throws(ZulipError) in
             guard let count = Base64.decodedCount(text), count <= ZulipLimits.sealedRegistrationBytes else {
                 throw ZulipError(.invalidRegistration)
@@ -20,7 +20,7 @@ package enum RegistrationBox {
                 throw ZulipError(.invalidRegistration)
             }
         }
-        return try RegistrationPlaintext(parsing: plain)
+        return try RegistrationPlaintext(parsing: plain, form)
     }
 
     /// Seals a registration with an ephemeral pair that is used for nothing else.

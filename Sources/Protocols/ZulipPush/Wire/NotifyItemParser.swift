@@ -9,57 +9,116 @@ struct NotifyItemParser {
     ///   may lack. All the room is wiped at the end, so it is no larger than it must be.
     init(body: Int) { writer = JSONWriter(reserving: min(body + 256, 8 << 10)) }
 
-    /// What an item holds, borrowed from the request's body.
+    /// What an item holds, borrowed from the request's body. A member of a wrong form is as one that is
+    /// missing: whether it matters depends on what else the item has (§14.1).
     private struct Members {
         var tokenID: TokenID?
+        var hasTokenID = false
+        var deviceID: Int64?
         var apns: NotifyItem.Target?
         var fcm: NotifyItem.Target?
+        /// An item with `http_headers` is for APNs (§5.5), whatever else it has.
+        var hasHeaders = false
         var hasPayload = false
         var pushKeyID: UInt32?
+        var accountID: Int64?
         var data: JSONStringSlice?
         var aps: UnsafeRawBufferPointer?
         /// An `aps` that is no object: wrong for APNs, and one more member to ignore for FCM.
         var hasForeignAps = false
+        var hasContent = false
+        var content: JSONStringSlice?
+        /// Absent: high.
+        var isUrgent: Bool? = true
     }
 
-    mutating func read(_ reader: inout JSONReader) throws -> NotifyItem {
+    /// An item of a call, in the form that its members say.
+    enum Item {
+        case given(NotifyItem)
+        case sealed(SealedItem)
+    }
+
+    mutating func read(_ reader: inout JSONReader) throws -> Item {
         var members = Members()
         try reader.beginObject()
         while let name = try reader.nextMember() {
             if name.equals("token_id") {
-                members.tokenID = try Self.tokenID(reader.readString())
+                members.hasTokenID = true
+                members.tokenID = try Self.text(&reader).flatMap { Self.tokenID($0) }
+            } else if name.equals("device_id") {
+                members.deviceID = try Self.integer(&reader)
             } else if name.equals("payload") {
                 try Self.readPayload(&reader, &members)
             } else if name.equals("http_headers") {
+                members.hasHeaders = true
                 members.apns = try Self.readHeaders(&reader)
             } else if name.equals("fcm_priority") {
-                members.fcm = try Self.readPriority(&reader)
+                members.fcm = try Self.text(&reader).flatMap { Self.priority($0) }
+            } else if name.equals("encrypted_content") {
+                members.hasContent = true
+                members.content = try Self.text(&reader)
+            } else if name.equals("priority") {
+                members.isUrgent = try Self.text(&reader).flatMap { Self.isUrgent($0) }
             } else {
                 try reader.skipValue()
             }
         }
-        // An item with `http_headers` is for APNs (§5.5), whatever else it has.
-        guard let tokenID = members.tokenID, let target = members.apns ?? members.fcm, members.hasPayload,
-            let pushKeyID = members.pushKeyID, let data = members.data
-        else { throw ZulipError(.invalidRequest) }
-        return try item(tokenID, target, pushKeyID, data, members)
+        // The content decides, and no item has the marks of two forms (§14.1).
+        if members.hasContent { return .sealed(try sealed(members)) }
+        return .given(try given(members))
     }
 
-    private mutating func item(
-        _ tokenID: TokenID, _ target: NotifyItem.Target, _ pushKeyID: UInt32, _ data: JSONStringSlice,
-        _ members: Members
-    ) throws -> NotifyItem {
+    private func sealed(_ members: Members) throws -> SealedItem {
+        guard !members.hasPayload, !members.hasTokenID, let id = members.deviceID,
+            let content = members.content, let isUrgent = members.isUrgent
+        else { throw ZulipError(.invalidRequest) }
+        return SealedItem(deviceID: id, content: try Self.sealedContent(content), isUrgent: isUrgent)
+    }
+
+    private mutating func given(_ members: Members) throws -> NotifyItem {
+        let target = members.hasHeaders ? members.apns : members.fcm
+        guard let target, members.hasPayload, let data = members.data else {
+            throw ZulipError(.invalidRequest)
+        }
+        // `token_id` says v12, and a device id beside it is one more member to ignore.
+        let device: DeviceName
         writer.beginObject()
-        writer.key("push_key_id")
+        if members.hasTokenID {
+            guard let tokenID = members.tokenID, let pushKeyID = members.pushKeyID else {
+                throw ZulipError(.invalidRequest)
+            }
+            device = .token(tokenID)
+            writer.key("push_key_id")
+            write(Int64(pushKeyID), target)
+        } else {
+            guard let deviceID = members.deviceID, let accountID = members.accountID else {
+                throw ZulipError(.invalidRequest)
+            }
+            device = .number(deviceID)
+            writer.key("push_account_id")
+            write(accountID, target)
+        }
+        return try item(device, target, data, members)
+    }
+
+    /// A number for APNs, a text for FCM (§6).
+    private mutating func write(_ id: Int64, _ target: NotifyItem.Target) {
+        switch target {
+        case .apns: writer.int(id)
+        case .fcm: writer.stringOfInt(id)
+        }
+    }
+
+    /// - Precondition: the payload has been begun, and its id written.
+    private mutating func item(
+        _ device: DeviceName, _ target: NotifyItem.Target, _ data: JSONStringSlice, _ members: Members
+    ) throws -> NotifyItem {
         let limit: Int
         switch target {
         case .apns(_, let type):
             guard !members.hasForeignAps else { throw ZulipError(.invalidRequest) }
-            writer.int(Int64(pushKeyID))
             limit = type.bodyLimitBytes
-        case .fcm:
-            writer.stringOfInt(pushKeyID)
-            limit = ZulipLimits.payloadBytes
+        case .fcm: limit = ZulipLimits.payloadBytes
         }
         writer.key("encrypted_data")
         let start = writer.bytes.count + 1
@@ -73,7 +132,7 @@ struct NotifyItemParser {
         writer.endObject()
         guard writer.bytes.count <= limit else { throw ZulipError(.payloadTooLarge) }
         return NotifyItem(
-            tokenID: tokenID, target: target, payload: writer.takeSecret(), ciphertext: start..<end,
+            device: device, target: target, payload: writer.takeSecret(), ciphertext: start..<end,
             hasDefaultAps: target.kind == .apns && members.aps == nil)
     }
 
@@ -107,25 +166,74 @@ struct NotifyItemParser {
         }
     }
 
-    private static func tokenID(_ text: JSONStringSlice) throws -> TokenID {
-        let id = text.hasEscapes ? withBytes(text.decoded()) { TokenID($0) } : TokenID(text.raw)
-        guard let id else { throw ZulipError(.invalidRequest) }
-        return id
+    /// The content of an item of the specification's own form, when it is canonical base64 of 1 to
+    /// ``ZulipLimits/sealedContentCharacters`` characters.
+    private static func sealedContent(_ text: JSONStringSlice) throws -> Secret {
+        let most = ZulipLimits.sealedContentCharacters
+        guard text.raw.count <= (text.hasEscapes ? 6 * most : most) else {
+            throw ZulipError(.payloadTooLarge)
+        }
+        let content = text.secret()
+        guard content.count <= most else { throw ZulipError(.payloadTooLarge) }
+        try content.reveal { bytes in
+            try check(bytes)
+            guard hasNoStrayBits(bytes) else { throw ZulipError(.invalidRequest) }
+        }
+        return content
+    }
+
+    /// Whether the bits of the last digit that stand for nothing are zero (RFC 4648 §3.5).
+    private static func hasNoStrayBits(_ text: UnsafeRawBufferPointer) -> Bool {
+        let padding = text.suffix(2).count { $0 == 0x3D }
+        guard padding > 0 else { return true }
+        switch text[text.count - padding - 1] {
+        // A, Q, g and w end in four zeros.
+        case 0x41, 0x51, 0x67, 0x77: return true
+        // And with these I, Y, o, 4, E, U, k, 0, M, c, s and 8 in two.
+        case 0x45, 0x49, 0x4D, 0x55, 0x59, 0x63, 0x6B, 0x6F, 0x73, 0x30, 0x34, 0x38: return padding == 1
+        default: return false
+        }
+    }
+
+    // MARK: members
+
+    /// A text; `nil` for a value of another type.
+    private static func text(_ reader: inout JSONReader) throws(FormatError) -> JSONStringSlice? {
+        if try reader.peek() == .string { return try reader.readString() }
+        try reader.skipValue()
+        return nil
+    }
+
+    /// A number without fraction and exponent, within signed 64 bits; `nil` for any other value.
+    private static func integer(_ reader: inout JSONReader) throws(FormatError) -> Int64? {
+        if try reader.peek() == .number { return try reader.readNumber().int64 }
+        try reader.skipValue()
+        return nil
+    }
+
+    private static func tokenID(_ text: JSONStringSlice) -> TokenID? {
+        text.hasEscapes ? withBytes(text.decoded()) { TokenID($0) } : TokenID(text.raw)
     }
 
     private static func readPayload(_ reader: inout JSONReader, _ members: inout Members) throws {
         members.hasPayload = true
         members.pushKeyID = nil
+        members.accountID = nil
         members.data = nil
         members.aps = nil
         members.hasForeignAps = false
+        guard try reader.peek() == .object else {
+            try reader.skipValue()
+            return
+        }
         try reader.beginObject()
         while let name = try reader.nextMember() {
             if name.equals("push_key_id") {
-                guard let id = try reader.readNumber().uint32 else { throw ZulipError(.invalidRequest) }
-                members.pushKeyID = id
+                members.pushKeyID = try integer(&reader).flatMap { UInt32(exactly: $0) }
+            } else if name.equals("push_account_id") {
+                members.accountID = try integer(&reader)
             } else if name.equals("encrypted_data") {
-                members.data = try reader.readString()
+                members.data = try text(&reader)
             } else if name.equals("aps") {
                 // Any object passes through as it is written; what Apple refuses, Apple refuses (§5.5). The
                 // reader bounds its depth, and the body's limit its size.
@@ -138,24 +246,25 @@ struct NotifyItemParser {
         }
     }
 
-    private static func readHeaders(_ reader: inout JSONReader) throws -> NotifyItem.Target {
+    /// `nil` for headers of a wrong form.
+    private static func readHeaders(_ reader: inout JSONReader) throws(FormatError) -> NotifyItem.Target? {
+        guard try reader.peek() == .object else {
+            try reader.skipValue()
+            return nil
+        }
         var priority: UInt8?
         var type: APNsPushType?
         try reader.beginObject()
         while let name = try reader.nextMember() {
             if name.equals("apns_priority") {
-                priority = try reader.readNumber().uint32.flatMap {
-                    [10, 5, 1].contains($0) ? UInt8($0) : nil
-                }
-                if priority == nil { throw ZulipError(.invalidRequest) }
+                priority = try integer(&reader).flatMap { [10, 5, 1].contains($0) ? UInt8($0) : nil }
             } else if name.equals("apns_push_type") {
-                type = pushType(try reader.readString())
-                if type == nil { throw ZulipError(.invalidRequest) }
+                type = try text(&reader).flatMap { pushType($0) }
             } else {
                 try reader.skipValue()
             }
         }
-        guard let priority, let type else { throw ZulipError(.invalidRequest) }
+        guard let priority, let type else { return nil }
         return .apns(priority: priority, type)
     }
 
@@ -167,10 +276,16 @@ struct NotifyItemParser {
         return others.first { $0.rawValue == text.string() }
     }
 
-    private static func readPriority(_ reader: inout JSONReader) throws -> NotifyItem.Target {
-        let text = try reader.readString()
+    private static func priority(_ text: JSONStringSlice) -> NotifyItem.Target? {
         if text.equals("high") { return .fcm(.high) }
         if text.equals("normal") { return .fcm(.normal) }
-        throw ZulipError(.invalidRequest)
+        return nil
+    }
+
+    /// §14.6.
+    private static func isUrgent(_ text: JSONStringSlice) -> Bool? {
+        if text.equals("high") { return true }
+        if text.equals("low") { return false }
+        return nil
     }
 }

@@ -16,10 +16,10 @@ package struct NotifyItem: Sendable {
         }
     }
 
-    package let tokenID: TokenID
+    package let device: DeviceName
     package let target: Target
     /// APNs: `{"push_key_id":n,"encrypted_data":"…","aps":…}`, the whole body. FCM: the `data` object,
-    /// `{"push_key_id":"n","encrypted_data":"…"}`.
+    /// `{"push_key_id":"n","encrypted_data":"…"}`. In v11 the id is `push_account_id`.
     package let payload: Secret
     /// Where the ciphertext stands in `payload`.
     package let ciphertext: Range<Int>
@@ -30,15 +30,18 @@ package struct NotifyItem: Sendable {
     package static let defaultAps = Array(
         #"{"mutable-content":1,"alert":{"title":"New notification"}}"#.utf8)
 
-    /// The payload with another `aps` in place of the default; as it stands where the origin gave its own.
+    /// The token's hash; `nil` in v11.
+    package var tokenID: TokenID? { if case .token(let id) = device { id } else { nil } }
+
+    /// The payload with another `aps` in place of the default; as it stands where the origin gave its own,
+    /// and where Apple would not take the body with the other one.
     ///
     /// - Parameter aps: a JSON object.
-    /// - Throws: `.payloadTooLarge` when Apple would not take the body any more.
-    func payload(fallback aps: [UInt8]?) throws(ZulipError) -> Secret {
+    func payload(fallback aps: [UInt8]?) -> Secret {
         guard let aps, hasDefaultAps, case .apns(_, let type) = target else { return payload }
         let kept = payload.count - Self.defaultAps.count - 1
         let count = kept + aps.count + 1
-        guard count <= type.bodyLimitBytes else { throw ZulipError(.payloadTooLarge) }
+        guard count <= type.bodyLimitBytes else { return payload }
         return payload.reveal { old in
             Secret(count: count) { out in
                 out.copyMemory(from: UnsafeRawBufferPointer(rebasing: old[..<kept]))
@@ -49,11 +52,22 @@ package struct NotifyItem: Sendable {
     }
 }
 
-/// `push/e2ee/notify` (§5.5), not yet believed.
+/// `push/e2ee/notify` (§5.5, §14.6), not yet believed.
 package struct NotifyRequest: Sendable {
+    /// Items of one form: a call never has two (§14.1).
+    package enum Items: Sendable {
+        /// v12 and v11; of a call without items also.
+        case given([NotifyItem])
+        /// The specification's own.
+        case sealed([SealedItem])
+    }
+
     package let realm: UUIDText
     /// At most ``ZulipLimits/requestsPerCall``.
-    package let items: [NotifyItem]
+    package let asked: Items
+
+    /// Those of v12 or v11.
+    package var items: [NotifyItem] { if case .given(let items) = asked { items } else { [] } }
 
     /// Reads the body straight into what the push services will be sent. Members that are not known are
     /// ignored; of doubles the last counts.
@@ -74,16 +88,16 @@ package struct NotifyRequest: Sendable {
         }
     }
 
-    private init(realm: UUIDText, items: [NotifyItem]) {
+    private init(realm: UUIDText, asked: Items) {
         self.realm = realm
-        self.items = items
+        self.asked = asked
     }
 
     private static func read(
         _ reader: inout JSONReader, _ parser: consuming NotifyItemParser
     ) throws -> NotifyRequest {
         var realm: UUIDText?
-        var items: [NotifyItem]?
+        var items: Items?
         try reader.beginObject()
         while let name = try reader.nextMember() {
             if name.equals("realm_uuid") {
@@ -97,18 +111,40 @@ package struct NotifyRequest: Sendable {
         }
         try reader.end()
         guard let realm, let items else { throw ZulipError(.invalidRequest) }
-        return NotifyRequest(realm: realm, items: items)
+        return NotifyRequest(realm: realm, asked: items)
     }
 
     private static func readItems(
         _ reader: inout JSONReader, _ parser: inout NotifyItemParser
-    ) throws -> [NotifyItem] {
-        var items: [NotifyItem] = []
+    ) throws -> Items {
+        var given: [NotifyItem] = []
+        var sealed: [SealedItem] = []
         try reader.beginArray()
         while try reader.nextElement() {
-            guard items.count < ZulipLimits.requestsPerCall else { throw ZulipError(.tooManyRequests) }
-            items.append(try parser.read(&reader))
+            guard given.count + sealed.count < ZulipLimits.requestsPerCall else {
+                throw ZulipError(.tooManyRequests)
+            }
+            switch try parser.read(&reader) {
+            case .given(let item):
+                guard sealed.isEmpty, item.isNamed(like: given.last) else {
+                    throw ZulipError(.invalidRequest)
+                }
+                given.append(item)
+            case .sealed(let item):
+                guard given.isEmpty else { throw ZulipError(.invalidRequest) }
+                sealed.append(item)
+            }
         }
-        return items
+        return sealed.isEmpty ? .given(given) : .sealed(sealed)
+    }
+}
+
+extension NotifyItem {
+    /// Whether both are of v12, or both of v11.
+    fileprivate func isNamed(like other: NotifyItem?) -> Bool {
+        switch (device, other?.device) {
+        case (_, nil), (.token, .token), (.number, .number): true
+        case (.token, .number), (.number, .token): false
+        }
     }
 }

@@ -21,12 +21,20 @@ package struct RegistrationPlaintext: Sendable {
         self.appID = appID
     }
 
+    /// Whose rules a plaintext follows.
+    package enum Form: Sendable {
+        /// v12 (§4): whole seconds, and an app id for APNs.
+        case token
+        /// v11 and the specification's own (§14.3): also RFC 3339, and the app id may be absent.
+        case account
+    }
+
     /// Reads the plaintext. Members that are not known are ignored; of doubles the last counts.
     ///
     /// - Throws: `.invalidRegistration`, whatever is wrong.
-    package init(parsing plain: Secret) throws(ZulipError) {
+    package init(parsing plain: Secret, _ form: Form = .token) throws(ZulipError) {
         self = try plain.reveal { (bytes) throws(ZulipError) in
-            do { return try Self.read(bytes) } catch { throw ZulipError(.invalidRegistration) }
+            do { return try Self.read(bytes, form) } catch { throw ZulipError(.invalidRegistration) }
         }
     }
 
@@ -48,37 +56,59 @@ package struct RegistrationPlaintext: Sendable {
         return writer.takeSecret()
     }
 
-    private static func read(_ bytes: UnsafeRawBufferPointer) throws -> RegistrationPlaintext {
+    private static func read(
+        _ bytes: UnsafeRawBufferPointer, _ form: Form
+    ) throws(FormatError) -> RegistrationPlaintext {
         var reader = JSONReader(bytes, depthLimit: ZulipLimits.jsonDepth)
         var kind: TokenKind?
         var token: Secret?
         var timestamp: Int64?
         var appID: String?
+        var hasForeignAppID = false
         try reader.beginObject()
         while let name = try reader.nextMember() {
             if name.equals("token_kind") {
-                kind = TokenKind(rawValue: try reader.readString().string())
+                kind = try readText(&reader).flatMap { TokenKind(rawValue: $0.string()) }
             } else if name.equals("token") {
-                token = try reader.readString().secret()
+                token = try readText(&reader)?.secret()
             } else if name.equals("timestamp") {
-                timestamp = try readTime(&reader)
+                timestamp = try readTime(&reader, form)
             } else if name.equals("ios_app_id") {
-                appID = try reader.readNull() ? nil : try reader.readString().string()
+                let isNull = try reader.peek() == .null
+                appID = try readText(&reader)?.string()
+                hasForeignAppID = appID == nil && !isNull
             } else {
                 try reader.skipValue()
             }
         }
         try reader.end()
-        guard let kind, let token, let timestamp, holds(token, kind), holds(appID, kind) else {
-            throw FormatError(.wrongType)
-        }
+        guard let kind, let token, let timestamp, !hasForeignAppID, holds(token, kind),
+            holds(appID, kind, form)
+        else { throw FormatError(.wrongType) }
         return RegistrationPlaintext(kind: kind, token: token, timestamp: timestamp, appID: appID)
     }
 
+    /// A member's text; `nil` for a value of another type, over which a double of the member may come yet.
+    private static func readText(_ reader: inout JSONReader) throws(FormatError) -> JSONStringSlice? {
+        if try reader.peek() == .string { return try reader.readString() }
+        try reader.skipValue()
+        return nil
+    }
+
     /// Whole seconds. As deployed (§4) also written as a decimal string or with a fraction of nothing;
-    /// `nil` for a time within a second.
-    private static func readTime(_ reader: inout JSONReader) throws -> Int64? {
-        if try reader.peek() == .string { return Int64(try reader.readString().string()) }
+    /// `nil` for a time within a second, and for what is none.
+    private static func readTime(_ reader: inout JSONReader, _ form: Form) throws(FormatError) -> Int64? {
+        if try reader.peek() == .string {
+            let text = try reader.readString()
+            if let seconds = Int64(text.string()) { return seconds }
+            guard form == .account else { return nil }
+            return text.hasEscapes
+                ? withBytes(text.decoded()) { RFC3339.seconds($0) } : RFC3339.seconds(text.raw)
+        }
+        guard try reader.peek() == .number else {
+            try reader.skipValue()
+            return nil
+        }
         let number = try reader.readNumber()
         if number.isInteger { return number.int64 }
         // Up to 2⁵³ a double holds every whole number.
@@ -101,10 +131,11 @@ package struct RegistrationPlaintext: Sendable {
         }
     }
 
-    private static func holds(_ appID: String?, _ kind: TokenKind) -> Bool {
+    private static func holds(_ appID: String?, _ kind: TokenKind, _ form: Form) -> Bool {
         switch kind {
         case .fcm: return appID == nil
         case .apns:
+            if appID == nil, form == .account { return true }
             guard let appID, (1...ZulipLimits.appIDBytes).contains(appID.utf8.count) else { return false }
             return appID.utf8.allSatisfy { byte in
                 switch byte {

@@ -23,6 +23,10 @@ package struct ZulipErrorAnswer: Sendable {
             writer.key("code")
             writer.string(wireCode)
         }
+        if error.isOfAccountForm, let word = Self.documentCode(error.code) {
+            writer.key("error_code")
+            writer.string(word)
+        }
         Self.extras(error, &writer)
         writer.endObject()
         body = writer.bytes
@@ -79,6 +83,16 @@ package struct ZulipErrorAnswer: Sendable {
             .unknownPushKey, .doesNotOpen, .malformedContent, .foreignContent,
             .malformedAnswer, .tooMuchContent:
             "BAD_REQUEST"
+        }
+    }
+
+    /// The spelling of the specification at the relay, where it names the error (§14.5): a server that knows
+    /// only that reads it beside the deployed one.
+    static func documentCode(_ code: ZulipError.Code) -> String? {
+        switch code {
+        case .unknownBouncerKey: "INVALID_BOUNCER_PUBLIC_KEY"
+        case .registrationExpired: "request_expired"
+        default: nil
         }
     }
 

@@ -12,6 +12,7 @@ package struct ZulipInbound: Sendable {
         case analytics(AnalyticsForm)
         case register(RegisterForm)
         case notify(NotifyRequest)
+        case staleDevices(StaleForm)
         case legacyNotify(LegacyNotifyRequest)
         /// One token or all of a user's: this relay holds none, whatever the form says.
         case legacyUnregister
@@ -96,9 +97,17 @@ package struct ZulipInbound: Sendable {
         case .analytics: return .analytics(try AnalyticsForm(form(body, query)))
         case .register: return .register(try RegisterForm(form(body, query)))
         case .notify: return .notify(try NotifyRequest(parsing: body))
+        case .staleDevices: return .staleDevices(try StaleForm(form(query)))
         case .legacyNotify: return .legacyNotify(try LegacyNotifyRequest(parsing: body))
         case .legacyUnregister, .legacyUnregisterAll: return .legacyUnregister
         case .legacyRegister, .legacyTest: throw ZulipError(.legacyPath)
+        }
+    }
+
+    /// The query's fields alone.
+    private static func form(_ query: String?) throws(ZulipError) -> Form {
+        do { return try Form.parse(Array((query ?? "").utf8), fieldLimit: ZulipLimits.formFields) } catch {
+            throw ZulipError(.malformedForm)
         }
     }
 

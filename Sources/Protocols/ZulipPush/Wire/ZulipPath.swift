@@ -8,6 +8,8 @@ package enum ZulipPath: String, Sendable, Hashable, CaseIterable {
     case analytics = "/api/v1/remotes/server/analytics"
     case register = "/api/v1/remotes/push/e2ee/register"
     case notify = "/api/v1/remotes/push/e2ee/notify"
+    /// Ids of devices that have been dead for a while (§14.7).
+    case staleDevices = "/api/v1/remotes/push/e2ee/stale_devices"
     // Legacy plaintext calls: what an origin's leftover rows make it ask is answered (§5.7), the rest refused
     // with one documented error.
     case legacyRegister = "/api/v1/remotes/push/register"
@@ -26,19 +28,20 @@ package enum ZulipPath: String, Sendable, Hashable, CaseIterable {
         self.init(rawValue: "/" + path.drop { $0 == "/" })
     }
 
-    /// All but one are POST.
-    package var method: String { self == .analyticsStatus ? "GET" : "POST" }
+    /// All but two are POST.
+    package var method: String { isRead ? "GET" : "POST" }
 
     /// The methods that are answered, as the deployed relay lists them: a path with GET has HEAD.
-    package var methods: [String] { self == .analyticsStatus ? ["GET", "HEAD"] : ["POST"] }
+    package var methods: [String] { isRead ? ["GET", "HEAD"] : ["POST"] }
+
+    private var isRead: Bool { self == .analyticsStatus || self == .staleDevices }
 
     /// Whether the caller must be a server that has signed up.
     package var isAuthenticated: Bool {
         switch self {
         case .signUp, .transfer, .verifyChallenge: false
-        case .deactivate, .analyticsStatus, .analytics, .register, .notify, .legacyRegister,
-            .legacyUnregister,
-            .legacyUnregisterAll, .legacyNotify, .legacyTest:
+        case .deactivate, .analyticsStatus, .analytics, .register, .notify, .staleDevices, .legacyRegister,
+            .legacyUnregister, .legacyUnregisterAll, .legacyNotify, .legacyTest:
             true
         }
     }
@@ -48,8 +51,8 @@ package enum ZulipPath: String, Sendable, Hashable, CaseIterable {
         switch self {
         case .notify, .legacyNotify: ZulipLimits.notifyBodyBytes
         case .analytics: ZulipLimits.analyticsBodyBytes
-        case .signUp, .deactivate, .transfer, .verifyChallenge, .analyticsStatus, .register, .legacyRegister,
-            .legacyUnregister, .legacyUnregisterAll, .legacyTest:
+        case .signUp, .deactivate, .transfer, .verifyChallenge, .analyticsStatus, .register, .staleDevices,
+            .legacyRegister, .legacyUnregister, .legacyUnregisterAll, .legacyTest:
             ZulipLimits.formBodyBytes
         }
     }

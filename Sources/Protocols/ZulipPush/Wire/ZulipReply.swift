@@ -5,6 +5,10 @@ package import WireFormats
 package enum ZulipReply: Sendable {
     /// Parameters that were not known, by name.
     case done(ignored: [String])
+    /// The number of a device that registered with an account id (§14.5).
+    case registered(deviceID: Int64, ignored: [String])
+    /// Rising, and the last of them where there are more (§14.7).
+    case stale([Int64], next: Int64?)
     case signedUp(created: Bool)
     case analyticsStatus(realmCount: Int64, installationCount: Int64, auditLog: Int64)
     /// The realms sent, and those of them that are another server's or too many: these cannot push.
@@ -32,12 +36,16 @@ package enum ZulipReply: Sendable {
 
     private func members(_ writer: inout JSONWriter) {
         switch self {
-        case .done(let ignored):
-            if ignored.isEmpty { break }
-            writer.key("ignored_parameters_unsupported")
-            writer.beginArray()
-            for name in ignored { writer.string(name) }
-            writer.endArray()
+        case .done(let ignored): Self.write(ignored: ignored, &writer)
+        case .registered(let deviceID, let ignored):
+            writer.key("device_id")
+            writer.int(deviceID)
+            Self.write(ignored: ignored, &writer)
+        case .stale(let ids, let next):
+            writer.key("device_ids")
+            Self.write(ids, &writer)
+            writer.key("next_after")
+            if let next { writer.int(next) } else { writer.null() }
         case .signedUp(let created):
             writer.key("created")
             writer.bool(created)
@@ -67,6 +75,20 @@ package enum ZulipReply: Sendable {
             writer.key("zulip_org_key")
             key.reveal { writer.string(utf8: $0) }
         }
+    }
+
+    private static func write(ignored: [String], _ writer: inout JSONWriter) {
+        if ignored.isEmpty { return }
+        writer.key("ignored_parameters_unsupported")
+        writer.beginArray()
+        for name in ignored { writer.string(name) }
+        writer.endArray()
+    }
+
+    fileprivate static func write(_ ids: [Int64], _ writer: inout JSONWriter) {
+        writer.beginArray()
+        for id in ids { writer.int(id) }
+        writer.endArray()
     }
 
     /// §5.7; without `realm`, which a bouncer leaves out for a realm that it does not know.
@@ -99,20 +121,41 @@ package enum ZulipReply: Sendable {
 package struct NotifyCounts: Sendable {
     package var apple = 0
     package var android = 0
-    /// Ids that the origin should forget.
+    /// Token ids that the origin should forget, in v12.
     package var dead: [TokenID] = []
+    /// Numbers that it should forget, each once; `nil` in v12, and in a call without items.
+    package private(set) var deadNumbers: [Int64]?
+    /// Devices that are dead, of one named twice both.
+    package private(set) var deadCount = 0
+    private var seen: Set<Int64> = []
 
     package init() {}
+
+    /// - Parameter device: one of the call; its form is all of theirs.
+    init(of device: DeviceName?) { if case .number = device { deadNumbers = [] } }
+
+    mutating func add(dead device: DeviceName) {
+        deadCount += 1
+        switch device {
+        case .token(let id): dead.append(id)
+        case .number(let number): if seen.insert(number).inserted { deadNumbers?.append(number) }
+        }
+    }
 
     fileprivate func write(_ writer: inout JSONWriter) {
         writer.key("apple_successfully_sent_count")
         writer.int(Int64(apple))
         writer.key("android_successfully_sent_count")
         writer.int(Int64(android))
-        writer.key("delete_token_ids")
-        writer.beginArray()
-        for id in dead { writer.string(id.text) }
-        writer.endArray()
+        if let deadNumbers {
+            writer.key("delete_device_ids")
+            ZulipReply.write(deadNumbers, &writer)
+        } else {
+            writer.key("delete_token_ids")
+            writer.beginArray()
+            for id in dead { writer.string(id.text) }
+            writer.endArray()
+        }
         writer.key("realm_push_status")
         ZulipReply.pushStatus(&writer)
     }

@@ -5,6 +5,7 @@ protocol ReadRegistry: Registry {}
 
 extension ReadRegistry {
     var clock: DoubtedClock? { nil }
+    func digest(of _: RecordKey) -> Digest16 { Digest16(high: 0, low: 0) }
     func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] { keys.map { _ in nil } }
     /// Nobody writes.
     func apply(_: [Change]) async throws(StoreError) -> Applied { .refused(index: 0) }

@@ -49,6 +49,19 @@ enum RecordSQL {
     static let pageOwner = Statement(32, page(by: "owner"))
     static let pageAddress = Statement(33, page(by: "address"))
 
+    /// Of what stands in the index of expired records. Versions are stored with their highest bit turned over.
+    static let isListed =
+        "state = 1 AND owner IS NOT NULL AND version > '\(Int64.min)'::int8"
+
+    /// $1 owner, $2 after, $3 expired by, $4 now, $5 at most.
+    static let pageExpired = Statement(
+        92,
+        """
+        SELECT \(columns) FROM records
+        WHERE owner = $1 AND version > $2 AND \(isListed) AND state_at <= $3 AND expires_at > $4
+        ORDER BY version LIMIT $5
+        """)
+
     private static func page(by column: String) -> String {
         """
         SELECT \(columns) FROM records

@@ -5,24 +5,32 @@ extension FallbackAlert {
     /// The `aps` object that carries this alert, as JSON.
     var aps: [UInt8] {
         var writer = JSONWriter()
-        func write(_ name: StaticString, _ text: String?) {
-            guard let text else { return }
-            writer.key(name)
-            writer.string(text)
-        }
         writer.beginObject()
         writer.key("mutable-content")
         writer.int(1)
         writer.key("alert")
-        writer.beginObject()
-        write("title", self.title)
-        write("body", self.body)
-        write("title-loc-key", self.titleLocKey)
-        write("loc-key", self.locKey)
-        writer.endObject()
-        write("sound", self.sound)
-        write("category", self.category)
+        writer.raw(alert)
+        Self.write("sound", sound, &writer)
+        Self.write("category", category, &writer)
         writer.endObject()
         return writer.bytes
+    }
+
+    /// The alert alone, as a JSON object.
+    var alert: [UInt8] {
+        var writer = JSONWriter()
+        writer.beginObject()
+        Self.write("title", title, &writer)
+        Self.write("body", body, &writer)
+        Self.write("title-loc-key", titleLocKey, &writer)
+        Self.write("loc-key", locKey, &writer)
+        writer.endObject()
+        return writer.bytes
+    }
+
+    private static func write(_ name: StaticString, _ text: String?, _ writer: inout JSONWriter) {
+        guard let text else { return }
+        writer.key(name)
+        writer.string(text)
     }
 }

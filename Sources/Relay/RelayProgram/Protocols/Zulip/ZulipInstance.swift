@@ -30,7 +30,8 @@ struct ZulipInstance: HostedInstance {
         let relay = ZulipRelay(
             instance: name, bouncerKeys: keys, admission: admission, registry: ground.registry,
             web: ground.web, mailDomains: settings.mxLookup ? MailExchanges(resolver: .system) : nil,
-            fallbacks: Self.fallbacks(instance, configuration), replyDeadline: ground.spans.zulipReply,
+            fallbacks: Self.fallbacks(instance, configuration), defaultAppID: settings.defaultBundle,
+            replyDeadline: ground.spans.zulipReply,
             charge: { tolls.take($0) }, world: ground.world)
         let notes = NoteMeter(name, ground.metrics)
         zulipFace = ZulipFace(
@@ -51,9 +52,11 @@ struct ZulipInstance: HostedInstance {
     private static func fallbacks(
         _ instance: InstanceConfiguration, _ configuration: RelayConfiguration
     ) -> FallbackAlerts {
-        var byBundle: [String: [UInt8]] = [:]
+        var byBundle: [String: FallbackAlerts.Words] = [:]
         for app in instance.apps.compactMap(configuration.app) where app.fallback != .standard {
-            for bundle in app.apns?.bundles ?? [] { byBundle[bundle] = app.fallback.aps }
+            for bundle in app.apns?.bundles ?? [] {
+                byBundle[bundle] = FallbackAlerts.Words(aps: app.fallback.aps, alert: app.fallback.alert)
+            }
         }
         return FallbackAlerts(byBundle)
     }

@@ -3,7 +3,7 @@ import AdminIngress
 /// Zulip: servers push through a bouncer, the relay, over HTTP.
 enum ZulipProtocol: HostedProtocol {
     static let word = "zulip"
-    static let keys = ["protocol", "apps", "fcm_app", "keys", "sign_up", "hosts", "mx_lookup"]
+    static let keys = ["protocol", "apps", "fcm_app", "default_ios_app_id", "keys", "sign_up", "hosts", "mx_lookup"]
 
     static let sandboxKeys = ["keys: bouncer.keys", "sign_up: open"]
 

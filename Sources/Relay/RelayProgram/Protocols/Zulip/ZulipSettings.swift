@@ -9,6 +9,9 @@ import ZulipPush
 struct ZulipSettings: Sendable, Hashable {
     /// Which app an FCM registration belongs to, because it names none; `nil` when no app has FCM.
     var fcmApp: ConfiguredName?
+    /// The topic of an Apple device whose registration names no app, as the specification's own do; `nil`:
+    /// such a registration is refused.
+    var defaultBundle: String?
     /// The bouncer's key pairs (`BouncerKeysFile`).
     var keysFile: String
     var signUp: SignUpPolicy
@@ -68,9 +71,30 @@ extension InstanceReader {
         let signUp = signUp()
         let mxLookup = cursor.flag("mx_lookup", default: false)
         checkBundles()
+        let bundle = defaultBundle()
         return keys.map {
-            ZulipSettings(fcmApp: fcmApp, keysFile: $0, signUp: signUp, mxLookup: mxLookup)
+            ZulipSettings(
+                fcmApp: fcmApp, defaultBundle: bundle, keysFile: $0, signUp: signUp, mxLookup: mxLookup)
         }
+    }
+
+    /// The bundle id that is named, else the instance's only one.
+    private func defaultBundle() -> String? {
+        let bundles = apps.flatMap { self.bundles(of: $0) }
+        guard let text = cursor.text("default_ios_app_id") else {
+            if bundles.count > 1 {
+                context.warn(
+                    .noDefaultBundle, cursor.path,
+                    "This instance has several bundle ids and no default_ios_app_id: registrations that name "
+                        + "no app are refused. Only clients after the specification's own text send such.")
+            }
+            return bundles.count == 1 ? bundles[0] : nil
+        }
+        guard bundles.contains(text.text) else {
+            cursor.fault(.conflict, "default_ios_app_id", "This is no bundle id of the instance's apps.")
+            return nil
+        }
+        return text.text
     }
 
     private func signUp() -> SignUpPolicy {
