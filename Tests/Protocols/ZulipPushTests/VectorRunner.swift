@@ -18,7 +18,6 @@ struct VectorRunner: Sendable {
         "origin_notify",
         "origin_on_bouncer_answer",
         "zap_client",
-        "zap_content",
         "zap_payloads/deliveries",
         "zap_push_account_ids",
         "zap_settings",
@@ -47,6 +46,7 @@ struct VectorRunner: Sendable {
         case "token_id", "mutations", "encrypted_data", "content", "bouncer_register", "bouncer_notify",
             "bouncer_auth":
             return VectorCase.each(of: body["cases"], section)
+        case "zap_content": return VectorCase.each(of: body["cases"], section)
         case "signup":
             // The steps share one relay.
             guard let steps = body["steps"]?.array, !steps.isEmpty else { return [] }
@@ -76,6 +76,7 @@ struct VectorRunner: Sendable {
         case "bouncer_register": return try await register(row)
         case "bouncer_notify": return try await notify(row)
         case "bouncer_auth": return try await auth(row)
+        case "zap_content": return try zapContent(row)
         default: return false
         }
     }
@@ -227,7 +228,7 @@ struct VectorRunner: Sendable {
 
     // MARK: reading
 
-    private func isSame(_ left: Secret?, _ right: Secret) -> Bool { left.map { $0 == right } ?? false }
+    func isSame(_ left: Secret?, _ right: Secret) -> Bool { left.map { $0 == right } ?? false }
 
     func text(_ row: JSONValue, _ member: String) throws -> String { try #require(row[member]?.string) }
     func bytes(_ row: JSONValue, _ member: String) throws -> [UInt8] { try Base64.decode(text(row, member)) }
