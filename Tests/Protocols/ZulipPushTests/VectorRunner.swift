@@ -15,8 +15,6 @@ struct VectorRunner: Sendable {
     static let notYet: Set<String> = [
         "client_register",
         "client_register_v11",
-        "origin_notify",
-        "origin_on_bouncer_answer",
         "zap_client",
         "zap_payloads/deliveries",
         "zap_push_account_ids",
@@ -51,7 +49,7 @@ struct VectorRunner: Sendable {
             // The steps share one relay.
             guard let steps = body["steps"]?.array, !steps.isEmpty else { return [] }
             return [VectorCase(section, name: "\(steps.count) steps", row: body, rows: steps.count)]
-        default: return bouncerCases(section, body) ?? []
+        default: return (bouncerCases(section, body) ?? []) + originCases(section, body)
         }
     }
 
@@ -59,6 +57,7 @@ struct VectorRunner: Sendable {
     func passed(_ vector: VectorCase) async throws -> Int {
         if vector.section == "signup" { return try await signUp(vector.row) }
         if let isHeld = try await bouncerHolds(vector) { return isHeld ? 1 : 0 }
+        if let passed = try originPassed(vector) { return passed }
         return try await holds(vector.section, vector.row) ? 1 : 0
     }
 

@@ -3,26 +3,12 @@ public import PushModel
 /// One HTTP request that an origin makes of the relay. A value: anyone who has a network sends it.
 public struct ZulipCall: Sendable {
     public let method: String
-    /// Begins with `/api/v1/remotes/`; goes behind the relay's base URL.
+    /// Begins with `/api/v1/remotes/`, ends with the query where there is one; goes behind the relay's base
+    /// URL.
     public let path: String
     /// `Authorization` among them.
     public let headers: [(name: String, value: Secret)]
     public let body: Secret
-}
-
-/// Where one push goes: a device as an origin knows it (§1, table Device).
-public struct ZulipTarget: Sendable {
-    public let kind: TokenKind
-    public let tokenID: TokenID
-    public let pushKeyID: UInt32
-    public let key: PushKey
-
-    public init(kind: TokenKind, tokenID: TokenID, pushKeyID: UInt32, key: PushKey) {
-        self.kind = kind
-        self.tokenID = tokenID
-        self.pushKeyID = pushKeyID
-        self.key = key
-    }
 }
 
 /// A realm as `server/analytics` reports it (§5.3).

@@ -65,82 +65,7 @@ public struct ZulipOrigin: Sendable {
             ])
     }
 
-    /// `push/e2ee/register`: passes a device's sealed registration on.
-    public func register(_ token: DeviceRegistrationCall.TokenGroup, realm: String) -> ZulipCall {
-        form(
-            .register,
-            [
-                ("realm_uuid", Secret(realm.utf8)), ("token_id", Secret(token.tokenID.text.utf8)),
-                ("encrypted_push_registration", token.sealedRegistration),
-                ("bouncer_public_key", Secret(token.bouncerKey.utf8))
-            ])
-    }
-
-    /// `push/e2ee/notify`: seals a notification for each of one user's devices.
-    ///
-    /// - Parameter generator: nonces come from here, 24 bytes for each device; in production the system's.
-    /// - Returns: one call for each 1,000 devices.
-    /// - Throws: `.tooMuchContent` when a push service would not take it.
-    public func notify(
-        _ notification: ZulipNotification, to targets: [ZulipTarget], realm: String,
-        padding: ContentPadding = .steps, using generator: inout some RandomNumberGenerator
-    ) throws(ZulipError) -> [ZulipCall] {
-        let plain = notification.serialized(padding: padding)
-        guard
-            4 * ((plain.count + ContentBox.overheadBytes + 2) / 3) <= ZulipLimits.payloadBytes
-                - Self.envelopeBytes
-        else { throw ZulipError(.tooMuchContent) }
-        var calls: [ZulipCall] = []
-        var rest = targets[...]
-        while !rest.isEmpty {
-            let batch = rest.prefix(ZulipLimits.requestsPerCall)
-            rest = rest.dropFirst(batch.count)
-            var writer = JSONWriter(reserving: (plain.count * 2 + 512) * batch.count + 128)
-            writer.beginObject()
-            writer.member("realm_uuid", realm)
-            writer.key("push_requests")
-            writer.beginArray()
-            for target in batch {
-                let nonce = randomSecret(24, &generator).reveal { Array($0) }
-                let sealed = try ContentBox.seal(plain, with: target.key, nonce: nonce)
-                Self.write(target, sealed, notification.body, &writer)
-            }
-            writer.endArray()
-            writer.endObject()
-            calls.append(call(.notify, json: writer.takeSecret()))
-        }
-        return calls
-    }
-
     // MARK: parts
-
-    /// What surrounds the ciphertext in the largest body: names, key id, default `aps`.
-    private static let envelopeBytes = 128
-
-    private static func write(
-        _ target: ZulipTarget, _ sealed: Secret, _ body: ZulipNotification.Body, _ writer: inout JSONWriter
-    ) {
-        let isRemoval = if case .remove = body { true } else { false }
-        writer.beginObject()
-        writer.member("token_id", target.tokenID.text)
-        switch target.kind {
-        case .apns:
-            writer.key("http_headers")
-            writer.beginObject()
-            writer.member("apns_priority", isRemoval ? 5 : 10)
-            writer.member("apns_push_type", isRemoval ? "background" : "alert")
-            writer.endObject()
-        case .fcm:
-            writer.member("fcm_priority", isRemoval ? "normal" : "high")
-        }
-        writer.key("payload")
-        writer.beginObject()
-        writer.member("push_key_id", Int64(target.pushKeyID))
-        writer.key("encrypted_data")
-        sealed.reveal { writer.string(escaped: $0) }
-        writer.endObject()
-        writer.endObject()
-    }
 
     private static func write(_ realm: ZulipRealmReport, _ writer: inout JSONWriter) {
         writer.beginObject()
@@ -156,14 +81,14 @@ public struct ZulipOrigin: Sendable {
         writer.endObject()
     }
 
-    private func call(_ path: ZulipPath, json: Secret) -> ZulipCall {
+    func call(_ path: ZulipPath, json: Secret) -> ZulipCall {
         ZulipCall(
             method: path.method, path: path.rawValue,
             headers: headers("application/json", isAuthenticated: true),
             body: json)
     }
 
-    private func form(
+    func form(
         _ path: ZulipPath, _ fields: [(name: String, value: Secret)], isAuthenticated: Bool = true
     ) -> ZulipCall {
         let plain = fields.map { ($0.name, $0.value.reveal { Array($0) }) }
@@ -175,7 +100,7 @@ public struct ZulipOrigin: Sendable {
             body: Secret(encoded))
     }
 
-    private func headers(_ type: String?, isAuthenticated: Bool) -> [(name: String, value: Secret)] {
+    func headers(_ type: String?, isAuthenticated: Bool) -> [(name: String, value: Secret)] {
         var headers = [(name: "User-agent", value: Secret("ZulipServer/\(version)".utf8))]
         if let type { headers.append(("Content-type", Secret(type.utf8))) }
         if isAuthenticated { headers.append(("Authorization", basic)) }
@@ -198,17 +123,23 @@ public struct ZulipOrigin: Sendable {
 }
 
 extension JSONWriter {
-    fileprivate mutating func member(_ name: StaticString, _ value: String) {
+    /// A member whose value is base64, which needs no escape.
+    mutating func member(_ name: StaticString, base64 value: Secret) {
+        key(name)
+        value.reveal { string(escaped: $0) }
+    }
+
+    mutating func member(_ name: StaticString, _ value: String) {
         key(name)
         string(value)
     }
 
-    fileprivate mutating func member(_ name: StaticString, _ value: Int64) {
+    mutating func member(_ name: StaticString, _ value: Int64) {
         key(name)
         int(value)
     }
 
-    fileprivate mutating func member(_ name: StaticString, _ value: Bool) {
+    mutating func member(_ name: StaticString, _ value: Bool) {
         key(name)
         bool(value)
     }
