@@ -23,6 +23,7 @@ public struct ZulipError: PushError {
         // Device and origin
         case invalidPushKey, unknownPushKey, doesNotOpen, malformedContent, foreignContent, malformedAnswer
         case tooMuchContent
+        case unknownAccount, foreignPush, malformedRow
     }
 
     public let code: Code
@@ -50,7 +51,7 @@ public struct ZulipError: PushError {
 
     public var blame: Blame {
         switch code {
-        case .overloaded: .ourselves
+        case .overloaded, .malformedRow: .ourselves
         case .mailDomainUnknown: .operator
         default: .peer
         }
@@ -116,6 +117,9 @@ public struct ZulipError: PushError {
         case .foreignContent: "The notification is not for the account of its push key."
         case .malformedAnswer: "The peer's answer has a wrong form."
         case .tooMuchContent: "The notification is too large for a push service."
+        case .unknownAccount: "No account has this push account id."
+        case .foreignPush: "What arrived is no push of this protocol."
+        case .malformedRow: "What was kept of the device was not written by this library."
         }
     }
 }

@@ -15,10 +15,8 @@ struct VectorRunner: Sendable {
     static let notYet: Set<String> = [
         "client_register",
         "client_register_v11",
-        "zap_client",
         "zap_payloads/deliveries",
         "zap_push_account_ids",
-        "zap_settings",
         "zap_stale_list/origin"
     ]
 
@@ -33,7 +31,9 @@ struct VectorRunner: Sendable {
         world = try VectorWorld(file)
         set = VectorSet(
             "zulip/" + file.set,
-            (file.json.object?.members ?? []).flatMap { Self.cases($0.name, $0.value) })
+            (file.json.object?.members ?? []).flatMap {
+                Self.cases($0.name, $0.value) + Self.deviceCases($0.name, $0.value)
+            })
     }
 
     /// Those of one section; none of one that is not known.
@@ -44,7 +44,6 @@ struct VectorRunner: Sendable {
         case "token_id", "mutations", "encrypted_data", "content", "bouncer_register", "bouncer_notify",
             "bouncer_auth":
             return VectorCase.each(of: body["cases"], section)
-        case "zap_content": return VectorCase.each(of: body["cases"], section)
         case "signup":
             // The steps share one relay.
             guard let steps = body["steps"]?.array, !steps.isEmpty else { return [] }
@@ -58,6 +57,7 @@ struct VectorRunner: Sendable {
         if vector.section == "signup" { return try await signUp(vector.row) }
         if let isHeld = try await bouncerHolds(vector) { return isHeld ? 1 : 0 }
         if let passed = try originPassed(vector) { return passed }
+        if let holds = try deviceHolds(vector) { return holds ? 1 : 0 }
         return try await holds(vector.section, vector.row) ? 1 : 0
     }
 
@@ -75,7 +75,6 @@ struct VectorRunner: Sendable {
         case "bouncer_register": return try await register(row)
         case "bouncer_notify": return try await notify(row)
         case "bouncer_auth": return try await auth(row)
-        case "zap_content": return try zapContent(row)
         default: return false
         }
     }

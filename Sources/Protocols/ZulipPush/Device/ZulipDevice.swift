@@ -2,12 +2,19 @@ import Primitives
 public import PushModel
 import WireFormats
 
-/// The device: one account's keys, and what follows from what the server shows (§8). A value; it sends
-/// nothing.
+/// The device: one account on one phone, in any profile. A value; it sends nothing.
+///
+/// At each start the app gives it what it kept (``init(keeping:)``) and ``ZulipDeviceEvent/start(_:)``, and
+/// then whatever else happens: ``take(_:now:beside:using:)`` says what to do. ``status(of:now:)`` is for the
+/// settings page, ``open(delivered:for:now:)`` for what arrives.
+///
+/// The calls below that name no event are the deployed profile's own steps (§8), for an app that has a
+/// routine already.
 public struct ZulipDevice: Sendable {
     public let account: ZulipAccount
-    /// Oldest first.
-    public private(set) var keys: [HeldPushKey]
+    /// Of v12, oldest first.
+    public internal(set) var keys: [HeldPushKey]
+    var routine = DeviceRoutine()
 
     /// - Parameter keys: as kept from the last run, oldest first.
     public init(account: ZulipAccount, keys: [HeldPushKey] = []) {
@@ -33,9 +40,7 @@ public struct ZulipDevice: Sendable {
             keys.append(HeldPushKey(id: id, key: PushKey(key: randomSecret(32, &generator)), createdAt: now))
         }
         supersede(now)
-        keys.removeAll { key in
-            key.supersededAt.map { now.since($0) >= ZulipLimits.pushKeyAfterlife } ?? false
-        }
+        deleteKeys(now)
     }
 
     /// Notes what the server shows: keys older than the one it has are superseded.
@@ -63,7 +68,7 @@ public struct ZulipDevice: Sendable {
         guard needsToken(state, tokenID, now) else {
             return key.map { DeviceRegistrationCall(key: $0, token: nil) }
         }
-        let sealed = try seal(token, bouncerKey, now, &generator)
+        let sealed = try Self.seal(token, bouncerKey, now, &generator)
         return DeviceRegistrationCall(
             key: key,
             token: DeviceRegistrationCall.TokenGroup(
@@ -83,6 +88,18 @@ public struct ZulipDevice: Sendable {
 
     // MARK: parts
 
+    /// The server speaks another profile now: what is still under way opens for 30 days.
+    mutating func retireKeys(_ now: UnixTime) {
+        for index in keys.indices where keys[index].supersededAt == nil { keys[index].supersededAt = now }
+        deleteKeys(now)
+    }
+
+    private mutating func deleteKeys(_ now: UnixTime) {
+        keys.removeAll { key in
+            key.supersededAt.map { now.since($0) >= ZulipLimits.pushKeyAfterlife } ?? false
+        }
+    }
+
     /// An older key is superseded too when a newer one is 15 days old.
     private mutating func supersede(_ now: UnixTime) {
         guard let settled = keys.lastIndex(where: { now.since($0.createdAt) >= ZulipLimits.pushKeyOverlap })
@@ -92,7 +109,7 @@ public struct ZulipDevice: Sendable {
         for index in 0..<settled where keys[index].supersededAt == nil { keys[index].supersededAt = now }
     }
 
-    private func needsToken(_ state: ZulipDeviceState, _ tokenID: TokenID, _ now: UnixTime) -> Bool {
+    func needsToken(_ state: ZulipDeviceState, _ tokenID: TokenID, _ now: UnixTime) -> Bool {
         guard state.pushKeyID != nil, state.errorCode == nil, let updated = state.tokenUpdatedAt else {
             return true
         }
@@ -100,7 +117,7 @@ public struct ZulipDevice: Sendable {
         return now.since(UnixTime(seconds: updated)) >= ZulipLimits.registrationRepeat
     }
 
-    private func seal(
+    static func seal(
         _ token: DevicePushToken, _ bouncerKey: String, _ now: UnixTime,
         _ generator: inout some RandomNumberGenerator
     ) throws(ZulipError) -> Secret {

@@ -53,7 +53,7 @@ package struct ZulipErrorAnswer: Sendable {
             .invalidRequest, .kindMismatch,
             .invalidPushKey, .unknownPushKey, .doesNotOpen, .malformedContent, .foreignContent,
             .malformedAnswer,
-            .tooMuchContent:
+            .tooMuchContent, .unknownAccount, .foreignPush, .malformedRow:
             400
         }
     }
@@ -81,7 +81,7 @@ package struct ZulipErrorAnswer: Sendable {
             .unknownHostname, .noChallenge, .challengeFailed, .realmRegisteredElsewhere,
             .tooManyRegistrations, .invalidRegistration, .invalidRequest, .kindMismatch, .invalidPushKey,
             .unknownPushKey, .doesNotOpen, .malformedContent, .foreignContent,
-            .malformedAnswer, .tooMuchContent:
+            .malformedAnswer, .tooMuchContent, .unknownAccount, .foreignPush, .malformedRow:
             "BAD_REQUEST"
         }
     }
