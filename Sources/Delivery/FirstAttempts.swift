@@ -36,10 +36,12 @@ final class FirstAttempts: Sendable {
         var withdraws: Bool { undoing != nil }
 
         /// Notes an outcome; the last one lets the reply go.
-        func note(_ outcome: FirstOutcome, at index: Int) {
+        ///
+        /// - Parameter isWithdrawn: the push was withdrawn, for this reply or another's: nothing of it is owed.
+        func note(_ outcome: FirstOutcome, at index: Int, isWithdrawn: Bool = false) {
             finish { state in
-                let isWithdrawn = state.withdrawn.remove(index) != nil
-                // A push that failed and was not withdrawn goes on, or ended for another's reply.
+                state.withdrawn.remove(index)
+                // A push that failed and was not withdrawn goes on.
                 let goesOn = undoing != nil && !isWithdrawn && outcome.mayGoOn
                 state.outcomes[index] = goesOn ? .pending : outcome
                 state.remaining -= 1
@@ -118,6 +120,10 @@ final class FirstAttempts: Sendable {
         var groups: [Group] = []
         /// The last outcomes, for a repeat that asks in the moment between the settling and its own answer.
         var recent: [PushID: FirstOutcome] = [:]
+        /// Of these, the pushes that were withdrawn.
+        var withdrawn: Set<PushID> = []
+        /// Pushes whose withdrawal is on its way to the store.
+        var withdrawing: Set<PushID> = []
         var recentOrder = Fifo<PushID>()
         /// Pushes that some reply has called pending, as many as recent outcomes: they are owed.
         var promised: Set<PushID> = []
@@ -142,14 +148,34 @@ final class FirstAttempts: Sendable {
         }
     }
 
-    /// Lets `group` hear of the first outcome of that push.
+    /// Lets `group` hear of the first outcome of that push, at once if it is not long ago. What is being
+    /// withdrawn is withdrawn for this group too.
     func watch(_ id: PushID, for group: Group, at index: Int) {
-        let known = state.withLock { state -> FirstOutcome? in
-            if let known = state.recent[id] { return known }
+        tell(id, to: group, at: index, orWait: true)
+    }
+
+    /// Tells `group` the first outcome of that push, if it is not long ago.
+    ///
+    /// - Returns: whether it is known.
+    func tell(_ id: PushID, to group: Group, at index: Int) -> Bool {
+        tell(id, to: group, at: index, orWait: false)
+    }
+
+    @discardableResult
+    private func tell(_ id: PushID, to group: Group, at index: Int, orWait waits: Bool) -> Bool {
+        let known = state.withLock { state -> (outcome: FirstOutcome, isWithdrawn: Bool)? in
+            // (A pending one that is being withdrawn after all was pending for the replies before.)
+            if let known = state.recent[id], !state.withdrawing.contains(id) {
+                return (known, state.withdrawn.contains(id))
+            }
+            guard waits else { return nil }
             state.waiting[id, default: []].append((group, index))
+            if state.withdrawing.contains(id) { _ = group.withdraw(at: index) }
             return nil
         }
-        if let known { group.note(known, at: index) }
+        guard let known else { return false }
+        group.note(known.outcome, at: index, isWithdrawn: known.isWithdrawn)
+        return true
     }
 
     /// Whether a push whose first answer was none that its peer could be glad of is to be withdrawn: the
@@ -166,6 +192,7 @@ final class FirstAttempts: Sendable {
                 for earlier in waiting[..<at] { earlier.group.keep(at: earlier.index) }
                 return nil
             }
+            state.withdrawing.insert(id)
             return waiting.flatMap { $0.group.takeUndoing() }
         }
     }
@@ -173,13 +200,19 @@ final class FirstAttempts: Sendable {
     /// The first outcome of a push is known.
     func resolve(_ id: PushID, _ told: FirstOutcome) {
         var outcome = told
+        var isWithdrawn = false
         let waiting = state.withLock { state -> [(group: Group, index: Int)] in
             if !state.ended.isEmpty, state.ended.remove(id) != nil { outcome = .known(.rejected) }
+            // One that was another's when the store was told is owed.
+            if !state.withdrawing.isEmpty, state.withdrawing.remove(id) != nil, outcome != .pending {
+                isWithdrawn = true
+                state.withdrawn.insert(id)
+            }
             note(outcome, of: id, &state)
             if outcome == .pending { promise(id, &state) }
             return state.waiting.removeValue(forKey: id) ?? []
         }
-        for (group, index) in waiting { group.note(outcome, at: index) }
+        for (group, index) in waiting { group.note(outcome, at: index, isWithdrawn: isWithdrawn) }
     }
 
     /// A push has ended with its registration: nothing comes of it.
@@ -208,13 +241,19 @@ final class FirstAttempts: Sendable {
         state.recentOrder.append(id)
         if state.recentOrder.count > limits.recentOutcomes, let oldest = state.recentOrder.popFirst() {
             state.recent[oldest] = nil
+            state.withdrawn.remove(oldest)
         }
     }
 
-    /// A reply will call these pending that has not waited for them.
-    func promise(_ ids: [PushID]) {
-        if ids.isEmpty { return }
-        state.withLock { state in for id in ids { promise(id, &state) } }
+    /// A reply that does not wait is about to call a push pending.
+    ///
+    /// - Returns: false when it must not, for the push is being withdrawn, or was.
+    func promise(_ id: PushID) -> Bool {
+        state.withLock { state in
+            if state.withdrawing.contains(id) || state.withdrawn.contains(id) { return false }
+            promise(id, &state)
+            return true
+        }
     }
 
     /// A reply leaves that calls it pending.
@@ -226,14 +265,11 @@ final class FirstAttempts: Sendable {
         }
     }
 
-    /// What was the first outcome of that push, if it is not long ago.
-    func known(_ id: PushID) -> FirstOutcome? { state.withLock { $0.recent[id] } }
-
     /// Lets every reply go: nothing will be sent any more.
     func close() {
         let groups = state.withLock { state in
             state.isClosed = true
-            (state.waiting, state.ended) = ([:], [])
+            (state.waiting, state.ended, state.withdrawing) = ([:], [], [])
             defer { state.groups = [] }
             return state.groups
         }

@@ -292,9 +292,9 @@ package struct Intake: Sendable {
             : core.firstAttempts.group(count: taken.places.count, deadline: now + wait, undoing: undoing)
         guard let group else {
             // Before the lane has them: for a repeat that waits they must not be withdrawn.
-            if undoing != nil { core.firstAttempts.promise(taken.owed) }
+            let outcomes = unwaited(taken, withdraws: undoing != nil)
             handOver(taken)
-            return (taken.places.map { $0.lane == nil ? .dropped : .pending }, nil)
+            return (outcomes, nil)
         }
         // Watched before the lane has the push, so that no answer can come too early.
         taken.forEach { index, place, admission in
@@ -302,6 +302,25 @@ package struct Intake: Sendable {
         }
         handOver(taken)
         return (await group.wait(), group)
+    }
+
+    /// What a reply says that waits for nothing.
+    private func unwaited(_ taken: Taken, withdraws: Bool) -> [FirstOutcome] {
+        var outcomes: [FirstOutcome] = []
+        taken.forEach { _, place, admission in
+            let id: PushID? =
+                switch admission {
+                case .owed(let push)?: push.id
+                case .repeated(let id, nil)?: id
+                case .repeated?, .gone?, nil: nil
+                }
+            if withdraws, let id, !core.firstAttempts.promise(id) {
+                outcomes.append(.known(.retry))
+            } else {
+                outcomes.append(place.lane == nil ? .dropped : .pending)
+            }
+        }
+        return outcomes
     }
 
     /// Nobody waits for a push that is put off, nor for the repeat of one that would be.
@@ -315,9 +334,7 @@ package struct Intake: Sendable {
         case .gone?: group.note(.known(.rejected), at: index)
         case .repeated(_, let first?)?: group.note(.known(first), at: index)
         case .repeated(let id, nil)?:
-            if let known = core.firstAttempts.known(id) {
-                group.note(known, at: index)
-            } else {
+            if !core.firstAttempts.tell(id, to: group, at: index) {
                 watch(id, in: wait, at: index, group, deadline)
             }
         case .owed(let push)?:
@@ -329,10 +346,9 @@ package struct Intake: Sendable {
     private func watch(
         _ id: PushID, in wait: Duration?, at index: Int, _ group: FirstAttempts.Group, _ deadline: Duration
     ) {
-        if let wait, wait < deadline {
+        if wait.map({ $0 < deadline }) ?? false || group.withdraws && !core.firstAttempts.promise(id) {
             core.firstAttempts.watch(id, for: group, at: index)
         } else {
-            if group.withdraws { core.firstAttempts.promise([id]) }
             group.note(.pending, at: index)
         }
     }

@@ -25,17 +25,6 @@ extension Intake {
 
         static let nothing = Taken(places: [], admissions: [], term: 0, isHeld: false)
 
-        /// The pushes of which nothing is known yet.
-        var owed: [PushID] {
-            admissions.compactMap { admission in
-                switch admission {
-                case .owed(let push): push.id
-                case .repeated(let id, nil): id
-                case .repeated, .gone: nil
-                }
-            }
-        }
-
         /// Each push's index, its place and what became of it; `nil` when no app serves its target.
         func forEach(_ body: (Int, Place, Admission?) -> Void) {
             var next = 0

@@ -156,6 +156,52 @@ struct WithdrawalTests {
         }
     }
 
+    @Test("Whoever asks while a push is withdrawn, or when it has been, hears that it failed")
+    func copies() async throws {
+        let attempts = FirstAttempts(limits: DeliveryLimits())
+        let start = ContinuousClock.now
+        func group() throws -> FirstAttempts.Group {
+            try #require(attempts.group(count: 1, deadline: start + .seconds(2), undoing: []))
+        }
+        let (lost, kept) = (samplePush(1).id, samplePush(2).id)
+        for (id, outcome) in [(lost, FirstOutcome.known(.retry)), (kept, .pending)] {
+            let first = try group()
+            attempts.watch(id, for: first, at: 0)
+            #expect(attempts.withdrawal(of: id) != nil)
+            // The store has not heard of it yet, and has said that the push is owed.
+            let during = try group()
+            #expect(!attempts.tell(id, to: during, at: 0))
+            #expect(!attempts.promise(id))
+            attempts.watch(id, for: during, at: 0)
+            // Nobody is told by the deadline what the store may say otherwise.
+            attempts.tick(start + .seconds(3))
+            // `.pending`: the push was another's by then.
+            attempts.resolve(id, outcome)
+            #expect(await first.wait() == [outcome])
+            #expect(await during.wait() == [outcome])
+            let after = try group()
+            attempts.watch(id, for: after, at: 0)
+            #expect(await after.wait() == [outcome])
+            #expect(attempts.promise(id) == (outcome == .pending))
+        }
+    }
+
+    @Test("Of copies that come in one moment no one hears of a push that another's failure took back")
+    func together() async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 8) { _ in .busy(.seconds(600)) }
+        try await Rig.run(Depot(.sqlite), .of(provider)) { rig in
+            var owed = 0
+            for number in 1...60 {
+                let outcomes = try await withThrowingTaskGroup(of: FirstOutcome.self) { copies in
+                    for _ in 0..<6 { copies.addTask { try await admit([push(number)], rig)[0] } }
+                    return try await copies.reduce(into: []) { $0.append($1) }
+                }
+                if outcomes.contains(.pending) { owed += 1 }
+            }
+            try await rig.expectRows(owed)
+        }
+    }
+
     @Test("Nothing is undone where all was accepted, or is pending")
     func notUndone() async throws {
         let answers = Watch()
