@@ -75,8 +75,8 @@ package enum StoreErrorCode: String, PushErrorCode {
 
 /// Digests of names under the store's key.
 package protocol NameDigests: Sendable {
-    /// The keyed digest that stands for a name. Computed, not looked up: the same as long as the store has its
-    /// key file, whatever is rotated, and worth nothing to anyone without it.
+    /// The keyed digest that stands for a name. Computed, not looked up: the same as long as the store has
+    /// its key file, whatever is rotated, and worth nothing to anyone without it.
     func digest(of name: RecordKey) -> Digest16
 }
 

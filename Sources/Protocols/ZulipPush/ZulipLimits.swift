@@ -44,6 +44,10 @@ public enum ZulipLimits {
     /// A registration that no client has repeated for so long goes. Clients repeat it every 30 days, when
     /// they are started; a phone that is never opened still wants its notifications for a year.
     public static let registrationLife = Duration.seconds(400 * 86_400)
+    /// How long uses of the relay's keys are known, by day, and how long ago the last must be before one is
+    /// retired without asking twice: clients repeat their registrations every 30 days.
+    public static let keyUsesKept = Duration.seconds(42 * 86_400)
+    public static let keyUseDays: Int64 = 30
     /// Characters of `zulip_org_id` and `zulip_org_key` (§5.1).
     public static let organizationIDBytes = 36
     public static let organizationKeyBytes = 64

@@ -56,8 +56,8 @@ struct ForgettingTests {
         let ids = try await devices(bench, 2)
         let realm = try #require(UUIDText(RealmRig.realm))
         let keys = bench.relay.keys
-        #expect(try await servers(bench).forgetDevice(realm, ids[0]) == 1)
-        #expect(try await servers(bench).forgetDevice(realm, ids[0]) == 0)
+        #expect(try await servers(bench).forgetDevice(realm, .token(ids[0])) == 1)
+        #expect(try await servers(bench).forgetDevice(realm, .token(ids[0])) == 0)
         let tenancy = ZulipTenancy(realm, of: try #require(UUIDText(RealmRig.server)), .byServer)
         let left = try await bench.relay.store.find(ids.map { keys.device(tenancy, $0) })
         #expect(left[0] == nil && left[1] != nil)

@@ -92,14 +92,15 @@ extension ZulipRelay {
             .now(
                 device.number.map { .registered(deviceID: $0, ignored: form.ignored) }
                     ?? .done(ignored: form.ignored))
-        let endings = realm.caller.endings(keys, now: now)
+        var changes = realm.caller.endings(keys, now: now)
+        if let use = uses.change(form.bouncerKey, keys, world) { changes.append(use) }
         // A refused token comes back to life only by a registration that was made after the refusal: the
         // phone has been told a token again. An older one, or a replay, succeeds and changes nothing. The
         // phone's time has whole seconds, so one of the refusal's own second may be later and counts as that;
         // where it was not, the next push finds the token dead again.
         if case .expired(let at)? = known?.state, device.madeAt < at.seconds {
             return Verdict(
-                changes: endings, reply: reply, notes: [NoteCode("zulip.registered-while-expired")],
+                changes: changes, reply: reply, notes: [NoteCode("zulip.registered-while-expired")],
                 quota: realm.caller.server.quota)
         }
         // A repeat is written too: it is how the row knows that a client still exists. The number stands in
@@ -111,7 +112,7 @@ extension ZulipRelay {
             expiresAt: now + ZulipLimits.registrationLife,
             body: device.registration.body)
         return Verdict(
-            changes: [.put(record, if: .any)] + endings, reply: reply,
+            changes: [.put(record, if: .any)] + changes, reply: reply,
             notes: [known == nil ? NoteCode("zulip.registered") : NoteCode("zulip.registered-again")],
             quota: realm.caller.server.quota)
     }

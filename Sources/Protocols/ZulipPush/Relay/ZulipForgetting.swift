@@ -67,13 +67,42 @@ extension ZulipServers {
     /// Forgets one device of a realm: the app registers it anew at its next start, if it is still there.
     ///
     /// - Returns: how many records went, 0 or 1.
-    package func forgetDevice(_ realm: UUIDText, _ token: TokenID) async throws(StoreError) -> Int {
-        let found = try await registry.find([keys.realm(realm)])[0]
-        guard let known = found.flatMap({ ZulipRealm(body: $0.body) }) else { return 0 }
-        let key = keys.device(known.tenancy, token)
-        guard try await registry.find([key])[0] != nil else { return 0 }
-        _ = try await registry.apply([.delete(key, if: .any)])
+    package func forgetDevice(_ realm: UUIDText, _ device: DeviceName) async throws(StoreError) -> Int {
+        guard let record = try await record(realm, device) else { return 0 }
+        _ = try await registry.apply([.delete(record.key, if: .any)])
         return 1
+    }
+
+    private func record(_ realm: UUIDText, _ device: DeviceName) async throws(StoreError) -> Record? {
+        let found = try await registry.find([keys.realm(realm)])[0]
+        guard let known = found.flatMap({ ZulipRealm(body: $0.body) }) else { return nil }
+        return try await registry.find([keys.device(known.tenancy, device)])[0]
+    }
+
+    /// How a device of a realm stands, as its server names it.
+    package struct DeviceFacts: Sendable {
+        /// Since when the push service has refused it; `nil`: it is live.
+        package let expired: UnixTime?
+        /// When it last registered.
+        package let touchedAt: UnixTime
+        /// When it will be collected, unless it registers again.
+        package let ends: UnixTime
+        /// `nil` of one that has expired: no more is known of it.
+        package let kind: TokenKind?
+        /// The APNs topic.
+        package let appID: String?
+    }
+
+    /// `nil` for one that is not registered, or in a realm that nobody has reported.
+    package func facts(
+        ofDevice device: DeviceName, in realm: UUIDText
+    ) async throws(StoreError) -> DeviceFacts? {
+        guard let record = try await record(realm, device) else { return nil }
+        let registration = ZulipRegistration(body: record.body)
+        let expired: UnixTime? = if case .expired(let at) = record.state { at } else { nil }
+        return DeviceFacts(
+            expired: expired, touchedAt: record.touchedAt, ends: record.expiresAt, kind: registration?.kind,
+            appID: registration?.appID)
     }
 
     /// The key under which all registrations of one address and app id are found.

@@ -10,6 +10,8 @@ package struct ZulipKeys: Sendable {
     private let devices: Space
     private let accounts: Space
     private let numbers: Space
+    private let heldKeys: Space
+    private let keyUses: Space
     private let challenges: Space
     private let invitations: Space
     private let leavers: Space
@@ -26,6 +28,8 @@ package struct ZulipKeys: Sendable {
         devices = Space(instance, "device")
         accounts = Space(instance, "account")
         numbers = Space(instance, "number")
+        heldKeys = Space(instance, "key")
+        keyUses = Space(instance, "key-use")
         challenges = Space(instance, "challenge")
         invitations = Space(instance, "invitation")
         leavers = Space(instance, "leaving")
@@ -41,6 +45,17 @@ package struct ZulipKeys: Sendable {
     package var realmSpace: Space { realms }
     /// Servers that have deactivated themselves and whose realms are still to be removed.
     package var leavingSpace: Space { leavers }
+
+    /// The relay's own keys, since when they stand in the file.
+    var keySpace: Space { heldKeys }
+    /// - Parameter publicKey: 32 bytes.
+    func heldKey(_ publicKey: Secret) -> RecordKey { RecordKey(heldKeys, publicKey) }
+    /// The owner of the records that count a key's uses. No record stands under it.
+    func uses(of publicKey: [UInt8]) -> RecordKey { RecordKey(keyUses, Secret(publicKey)) }
+    /// Public key (32 bytes) ‖ day (8) ‖ process (16).
+    func keyUse(_ publicKey: [UInt8], day: Int64, process: [UInt8]) -> RecordKey {
+        RecordKey(keyUses, Secret(publicKey + withUnsafeBytes(of: day.bigEndian) { Array($0) } + process))
+    }
 
     package func server(_ id: UUIDText) -> RecordKey { RecordKey(servers, Secret(id.bytes)) }
     package func realm(_ id: UUIDText) -> RecordKey { RecordKey(realms, Secret(id.bytes)) }

@@ -42,11 +42,12 @@ package struct ZulipRelay: AnsweringRole {
     let bounds: ZulipBounds
     let ledger: RegistrationLedger
     let asked = HostsAsked()
+    let uses = KeyUses()
 
     /// - Parameter web: for transfers of a host name; without it they are refused.
     /// - Parameter mailDomains: `nil`: contact addresses are checked by their syntax only.
     /// - Parameter fallbacks: of apps that have words of their own.
-    /// - Parameter defaultAppID: the topic of an Apple device that names none (§14.3); `nil`: such a device is
+    /// - Parameter defaultAppID: the topic of an Apple device that names none (§14.3); `nil`: such a one is
     ///   refused.
     /// - Parameter charge: called right before this relay asks a host of a stranger's choice, or a name
     ///   server about one; how long to wait, or `nil` when it may.

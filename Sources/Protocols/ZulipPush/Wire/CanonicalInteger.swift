@@ -5,7 +5,7 @@ import WireFormats
 package enum CanonicalInteger {
     /// Reads the whole text.
     ///
-    /// - Returns: `nil` for `007`, `+5`, `-0`, `5.0`, spaces, the empty text, and what lies outside the range.
+    /// - Returns: `nil` for `007`, `+5`, `-0`, `5.0`, spaces, the empty text, and outside of the range.
     package static func read(_ text: UnsafeRawBufferPointer) -> Int64? {
         let isNegative = text.first == 0x2D
         let digits = UnsafeRawBufferPointer(rebasing: text.dropFirst(isNegative ? 1 : 0))

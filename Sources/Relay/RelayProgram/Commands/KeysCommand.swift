@@ -5,8 +5,13 @@ import PushModel
 /// `sealbell keys`.
 struct KeysCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "keys", abstract: "Makes and exchanges keys.",
-        subcommands: [KeysNewCommand.self, KeysRotateStorageCommand.self])
+        commandName: "keys", abstract: "Makes, lists and exchanges keys.", subcommands: subcommands(.standard)
+    )
+
+    static func subcommands(_ hosting: Hosting) -> [any ParsableCommand.Type] {
+        [KeysNewCommand.self, KeysRotateStorageCommand.self]
+            + hosting.protocols.flatMap { $0.commands.keyring }
+    }
 }
 
 /// `sealbell keys new`.

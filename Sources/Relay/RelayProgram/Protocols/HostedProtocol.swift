@@ -57,6 +57,8 @@ extension HostedProtocol {
 struct ProtocolCommands {
     /// Below `sealbell keys new`.
     var keys: [any ParsableCommand.Type] = []
+    /// Below `sealbell keys`.
+    var keyring: [any ParsableCommand.Type] = []
     /// Below `sealbell why`.
     var why: [any ParsableCommand.Type] = []
     /// Below `sealbell forget`.

@@ -49,7 +49,7 @@ enum RecordSQL {
     static let pageOwner = Statement(32, page(by: "owner"))
     static let pageAddress = Statement(33, page(by: "address"))
 
-    /// Of what stands in the index of expired records. Versions are stored with their highest bit turned over.
+    /// Of what stands in the index of expired records. Versions stand with their highest bit turned over.
     static let isListed =
         "state = 1 AND owner IS NOT NULL AND version > '\(Int64.min)'::int8"
 

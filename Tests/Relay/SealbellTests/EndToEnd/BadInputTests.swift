@@ -241,13 +241,13 @@ struct BadInputTests {
         }
     }
 
-    @Test("A registration that is replayed changes nothing but its own row's age")
+    @Test("A registration that is replayed changes nothing but its own row's age, and is counted")
     func replay() async throws {
         try await stage { scene in
             for _ in 0..<3 {
                 #expect(try await scene.relay.ask(scene.register).status == 200)
                 #expect(
-                    scene.watch.take().filter { $0.hasPrefix("accept") } == ["accept 0 pushes, 1 changes"])
+                    scene.watch.take().filter { $0.hasPrefix("accept") } == ["accept 0 pushes, 2 changes"])
             }
             // Another server shows the same box for a realm that is not its own.
             let other = try await scene.relay.server("other.acme.example")

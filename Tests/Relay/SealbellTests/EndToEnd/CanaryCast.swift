@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import PushModel
 import Testing
 import WebClient
@@ -44,6 +45,10 @@ struct CanaryCast: Sendable {
     private let keyID = String(UInt32.random(in: 1_000_000_000 ... .max))
     private let title = CanaryCast.word("title")
     private let stray = CanaryCast.word("stray")
+    private let accountID = String(Int64.random(in: 1_000_000_000_000_000_000 ... .max))
+    /// The same phone as ``google``, registered with an account id.
+    private let accountBlob: String
+    private let content = Base64.text((0..<90).map { _ in UInt8.random(in: .min ... .max) })
 
     static func word(_ prefix: String) -> String {
         prefix + Hex.encode((0..<8).map { _ in UInt8.random(in: .min ... .max) })
@@ -63,6 +68,11 @@ struct CanaryCast: Sendable {
         leaver = server(agent)
         apple = try TestPhone(.apns, bouncerKey)
         google = try TestPhone(.fcm, bouncerKey)
+        let plain =
+            #"{"token_kind":"fcm","token":"\#(google.token)","timestamp":\#(World.live.now().seconds)}"#
+        accountBlob = Base64.text(
+            try SealedBox.seal(
+                Secret(plain.utf8), to: try Base64.decode(bouncerKey), ephemeral: .generate(.live)))
         for server in [self.server, leaver] { try plant(server) }
         for phone in [apple, google] {
             add("token id", phone.group.tokenID.text)
@@ -78,6 +88,10 @@ struct CanaryCast: Sendable {
             canaries.append(Canary("ciphertext as bytes", try Base64.decode(text)))
         }
         add("push key id", keyID)
+        add("account id", accountID)
+        add("blob of the account form", accountBlob)
+        add("content", content)
+        canaries.append(Canary("content as bytes", try Base64.decode(content)))
         add("title", title)
         add("agent", agent)
         add("stray", stray)
@@ -140,6 +154,11 @@ struct CanaryCast: Sendable {
             call("register at Apple", origin.register(apple.group, realm: server.realm.uuid)),
             call("register at Google", origin.register(google.group, realm: server.realm.uuid)),
             call("notify", with(origin.analyticsStatus(), "POST", .notify, Secret(notify.utf8))),
+            call(
+                "register with an account id",
+                with(origin.analyticsStatus(), "POST", .register, accountRegistration)),
+            call(
+                "notify by number", with(origin.analyticsStatus(), "POST", .notify, Secret(byNumber.utf8))),
             call(
                 "new key",
                 origin.signUp(hostname: server.host, mail: server.mail, newKey: Secret(newKey.utf8))),
@@ -314,6 +333,26 @@ struct CanaryCast: Sendable {
                     ("api_feature_level", "468"), (stray, stray)
                 ].map { ($0.0, Array($0.1.utf8)) }
             ).encoded())
+    }
+
+    private var accountRegistration: Secret {
+        Secret(
+            Form(
+                [
+                    ("realm_uuid", server.realm.uuid), ("push_account_id", accountID),
+                    ("encrypted_push_registration", accountBlob),
+                    ("bouncer_public_key", google.group.bouncerKey),
+                    (stray, stray)
+                ].map { ($0.0, Array($0.1.utf8)) }
+            ).encoded())
+    }
+
+    /// To a device that nobody has.
+    private var byNumber: String {
+        """
+        {"realm_uuid":"\(server.realm.uuid)","push_requests":[{"device_id":\(accountID),\
+        "encrypted_content":"\(content)","\(stray)":"\(stray)"}]}
+        """
     }
 
     /// Texts of the origin's own in `aps`, ciphertext that nobody can open, members that nobody knows.

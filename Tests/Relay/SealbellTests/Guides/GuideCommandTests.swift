@@ -61,6 +61,8 @@ struct GuideCommandTests {
                 .hand { try $0.place.put(TestPhone.token(.apns), at: "token.txt") },
                 // There is no way to Apple from here.
                 .run("sealbell test-push --app acme-chat", status: 69, input: "token.txt"),
+                .run("sealbell keys list", says: "in the file"),
+                .shown("sealbell keys retire PUBLIC_KEY"), .shown("sealbell reload"),
                 .hand { $0.filled["/backup/"] = "/mnt/backup/" },
                 .run("umask 077; sqlite3 /var/lib/sealbell/relay.sqlite")
             ])

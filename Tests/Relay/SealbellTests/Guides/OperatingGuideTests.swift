@@ -76,7 +76,7 @@ extension GuideCommandTests {
             .run("sealbell origins suspend chat.acme.example"),
             .run("sealbell origins resume chat.acme.example"),
             .run("sealbell why realm 0ec3eedd-6233-4c5e-a000-b9942be3494e", says: "chat.acme.example"),
-            .run("sealbell forget realm UUID --yes"),
+            .run("sealbell forget realm UUID --yes"), .shown("sealbell why device"),
             .run("sealbell forget origin chat.acme.example --yes"), join,
             .run("sealbell forget realm UUID --yes"),
             .hand { try await $0.place.prepare("sealbell forget origin chat.acme.example --yes") }, join,

@@ -10,8 +10,8 @@ extension FallbackAlert {
         writer.int(1)
         writer.key("alert")
         writer.raw(alert)
-        Self.write("sound", sound, &writer)
-        Self.write("category", category, &writer)
+        Self.write("sound", self.sound, &writer)
+        Self.write("category", self.category, &writer)
         writer.endObject()
         return writer.bytes
     }
@@ -20,10 +20,10 @@ extension FallbackAlert {
     var alert: [UInt8] {
         var writer = JSONWriter()
         writer.beginObject()
-        Self.write("title", title, &writer)
-        Self.write("body", body, &writer)
-        Self.write("title-loc-key", titleLocKey, &writer)
-        Self.write("loc-key", locKey, &writer)
+        Self.write("title", self.title, &writer)
+        Self.write("body", self.body, &writer)
+        Self.write("title-loc-key", self.titleLocKey, &writer)
+        Self.write("loc-key", self.locKey, &writer)
         writer.endObject()
         return writer.bytes
     }

@@ -36,29 +36,53 @@ struct ForgetRealmCommand: SealbellCommand {
     }
 }
 
-/// `sealbell forget device --realm UUID --token-id ID`.
+/// `sealbell forget device --realm UUID --token-id ID`, or `--device-id N`.
 struct ForgetDeviceCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "device", abstract: "Forgets one device registration, as its origin names it.")
 
-    @Option(help: ArgumentHelp("The realm of the registration.", valueName: "uuid"))
-    var realm: String
-
-    @Option(help: ArgumentHelp("The device's token id, 12 characters of base64.", valueName: "id"))
-    var tokenID: String
-
+    @OptionGroup var device: DeviceOptions
     @OptionGroup var place: InstanceOption
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(RealmDesk.forgetDevicePath, shell) { json in
             place.write(&json)
-            json.key("realm")
-            json.string(realm)
-            json.key("token_id")
-            json.string(tokenID)
+            for (name, value) in device.members {
+                json.key(name)
+                json.string(value)
+            }
         }
         _ = ForgetReport.tell(answer, adminListener, shell)
         return .done
+    }
+}
+
+/// A device of a realm, as its server names it.
+struct DeviceOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The realm of the registration.", valueName: "uuid"))
+    var realm: String
+
+    @Option(
+        help: ArgumentHelp("The device's token id, 12 characters of base64 (servers of 12).", valueName: "id")
+    )
+    var tokenID: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The number that the relay gave the device (servers of 11, and after the specification).",
+            valueName: "number"))
+    var deviceID: String?
+
+    func validate() throws {
+        guard (tokenID == nil) != (deviceID == nil) else {
+            throw ValidationError("Name the device by --token-id or by --device-id.")
+        }
+    }
+
+    /// What the relay is asked.
+    var members: [(name: String, value: String)] {
+        [("realm", realm.lowercased())] + (tokenID.map { [("token_id", $0)] } ?? [])
+            + (deviceID.map { [("device_id", $0)] } ?? [])
     }
 }

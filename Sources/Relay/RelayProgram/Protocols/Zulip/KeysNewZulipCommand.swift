@@ -65,7 +65,16 @@ struct KeysNewZulipCommand: SealbellCommand {
 
     private func keyFile(_ shell: Shell) throws -> String {
         if let file { return joinPath(shell.facts.workingDirectory, file) }
-        let instances = try shell.load(options.request()).instances.filter { $0.zulip != nil }
+        return try BouncerKeysFile.path(instance, shell.load(options.request()))
+    }
+}
+
+extension BouncerKeysFile {
+    /// The key file of the instance of that name; `nil`: of the only Zulip instance.
+    static func path(
+        _ instance: String?, _ configuration: RelayConfiguration
+    ) throws(CommandFailure) -> String {
+        let instances = configuration.instances.filter { $0.zulip != nil }
         guard let instance else {
             guard instances.count == 1, let file = instances.first?.zulip?.keysFile else {
                 throw CommandFailure(

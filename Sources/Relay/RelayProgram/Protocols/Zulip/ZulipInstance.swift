@@ -1,6 +1,7 @@
 import Delivery
 import HTTPIngress
 import PushModel
+import Synchronization
 import WebClient
 import ZulipPush
 
@@ -9,6 +10,7 @@ struct ZulipInstance: HostedInstance {
     let name: ConfiguredName
     let publicKeys: [String]
     private let servers: ZulipServers
+    private let keyNote = KeyNote()
     private let zulipFace: ZulipFace
 
     /// - Throws: `CommandFailure` that names the file of the keys.
@@ -66,15 +68,33 @@ struct ZulipInstance: HostedInstance {
     var origins: (any OriginBook)? { ZulipOriginBook(servers) }
     /// Realms and devices, for the operator's calls.
     var book: ZulipServers { servers }
+    func now() -> UnixTime { servers.now() }
 
     /// A store from before may have hosts in their earlier form.
     func begin() async throws(StoreError) { try await servers.adoptHosts() }
-    /// What servers that left have left behind.
-    func sweep() async throws(StoreError) -> Bool { try await servers.sweep() > 0 }
+
+    /// What servers that left have left behind; and first, after a start and a reload, since when keys stand
+    /// in the file.
+    func sweep() async throws(StoreError) -> Bool {
+        if keyNote.isDue {
+            try await servers.noteKeys(publicKeys)
+            keyNote.isDue = false
+        }
+        return try await servers.sweep() > 0
+    }
 
     /// The index is the same over all instances.
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
         [servers.address(address, appID: appID)]
+    }
+}
+
+/// Whether the keys of an instance's file are still to be noted in the store.
+private final class KeyNote: Sendable {
+    private let due = Mutex(true)
+    var isDue: Bool {
+        get { due.withLock(\.self) }
+        set { due.withLock { $0 = newValue } }
     }
 }
 

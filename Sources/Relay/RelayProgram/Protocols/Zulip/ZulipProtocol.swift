@@ -3,7 +3,9 @@ import AdminIngress
 /// Zulip: servers push through a bouncer, the relay, over HTTP.
 enum ZulipProtocol: HostedProtocol {
     static let word = "zulip"
-    static let keys = ["protocol", "apps", "fcm_app", "default_ios_app_id", "keys", "sign_up", "hosts", "mx_lookup"]
+    static let keys = [
+        "protocol", "apps", "fcm_app", "default_ios_app_id", "keys", "sign_up", "hosts", "mx_lookup"
+    ]
 
     static let sandboxKeys = ["keys: bouncer.keys", "sign_up: open"]
 
@@ -16,9 +18,12 @@ enum ZulipProtocol: HostedProtocol {
     }
     static var commands: ProtocolCommands {
         ProtocolCommands(
-            keys: [KeysNewZulipCommand.self], why: [WhyRealmCommand.self],
+            keys: [KeysNewZulipCommand.self], keyring: [KeysListCommand.self, KeysRetireCommand.self],
+            why: [WhyRealmCommand.self, WhyDeviceCommand.self],
             forget: [ForgetRealmCommand.self, ForgetDeviceCommand.self])
     }
-    static func calls(_ instances: DeskInstances) -> [AdminCall] { RealmDesk(instances: instances).calls }
+    static func calls(_ instances: DeskInstances) -> [AdminCall] {
+        RealmDesk(instances: instances).calls + KeyDesk(instances: instances).calls
+    }
     static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { ZulipDemo(on: stage) }
 }

@@ -1,0 +1,60 @@
+import AdminIngress
+import HTTPIngress
+import PushModel
+import WireFormats
+import ZulipPush
+
+/// The operator's question about a Zulip instance's keys at the admin listener:
+/// `GET /keys/zulip?instance=NAME`. Public halves alone; times are milliseconds of Unix time.
+struct KeyDesk: Sendable {
+    static let path = "/keys/zulip"
+
+    let instances: DeskInstances
+
+    var calls: [AdminCall] {
+        [.desk(Self.path, changes: false) { inbound throws(DeskRefusal) in try await list(inbound) }]
+    }
+
+    private func list(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
+        let (name, instance) = try instances.part(inbound.members["instance"].map(String.init)) {
+            $0 as? ZulipInstance
+        }
+        let uses: [ZulipKeyUse]
+        do throws(StoreError) { uses = try await instance.book.uses(of: instance.publicKeys) } catch {
+            throw .store(error)
+        }
+        let now = instance.now()
+        var json = JSONWriter(reserving: 512)
+        json.beginObject()
+        json.key("instance")
+        json.string(name.text)
+        json.key("keys")
+        json.beginArray()
+        for use in uses { Self.write(use, now, &json) }
+        json.endArray()
+        json.endObject()
+        return json.bytes
+    }
+
+    private static func write(_ use: ZulipKeyUse, _ now: UnixTime, _ json: inout JSONWriter) {
+        json.beginObject()
+        json.key("public_key")
+        json.string(use.publicKey)
+        json.key("since")
+        if let since = use.since { json.int(since.milliseconds) } else { json.null() }
+        json.key("recent")
+        json.int(Int64(use.count(within: ZulipLimits.keyUseDays, of: now)))
+        json.key("days")
+        json.beginArray()
+        for (day, count) in use.days {
+            json.beginObject()
+            json.key("day")
+            json.int(day.milliseconds)
+            json.key("registrations")
+            json.int(Int64(count))
+            json.endObject()
+        }
+        json.endArray()
+        json.endObject()
+    }
+}
