@@ -165,7 +165,7 @@ private func checkSealed(_ request: NotifyRequest, _ asked: JSONValue?) {
     }
 }
 
-/// `2026-06-10T13:18:08Z`; of a year without four digits another length.
+/// `2026-06-10T13:18:08Z`; nothing for a year that has not four digits.
 private func utc(_ seconds: Int64) -> String {
     func isLeap(_ year: Int64) -> Bool { year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) }
     var days = seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400
@@ -185,6 +185,7 @@ private func utc(_ seconds: Int64) -> String {
         days -= lengths[month]
         month += 1
     }
+    guard (0...9_999).contains(year) else { return "" }
     func digits(_ value: Int64, _ count: Int) -> String {
         let text = String(value)
         return String(repeating: "0", count: max(0, count - text.count)) + text
