@@ -19,10 +19,11 @@ extension ZulipRelay {
             throw error
         }
         let known = try await find([device.name])[0]
-        var verdict = verdict(device, realm, known, form, now)
         // A repeat takes no more room.
         let size = device.registration.token.count
         if known == nil { try await takeRoom(size + Self.recordBytes, in: realm) }
+        // It counts a use of the key, so what is refused never comes so far.
+        var verdict = verdict(device, realm, known, form, now)
         verdict.charge = OriginCharge(of: Secret(realm.caller.server.id.bytes), units: 1 + size / 1_024)
         return verdict
     }
