@@ -145,6 +145,28 @@ struct OriginProfileTests {
         #expect(!ZulipOrigin.mayUseLegacy(serverRequires: true, realmRequires: true))
     }
 
+    @Test("A server says which profiles it speaks by its level and by the specification's own member")
+    func settings() throws {
+        func said(_ profiles: Set<ZulipProfile>) throws -> (Int64?, Bool?) {
+            let settings = OriginSettings(
+                version: "12.0", realmURL: "https://a.example", realmName: "A \"é\"", hasRelay: true,
+                profiles: profiles)
+            let json = try JSONValue.parse(settings.body())
+            #expect(json["result"]?.string == "success" && json["realm_name"]?.string == "A \"é\"")
+            #expect(json["push_notifications_enabled"]?.bool == true)
+            return (json["zulip_feature_level"]?.int64, json["encrypted_push_notifications"]?.bool)
+        }
+        #expect(try said([.v12, .zap, .v11]) == (483, true))
+        #expect(try said([.v12]) == (483, false) && said([.v11]) == (467, false))
+        #expect(try said([.zap]) == (405, true))
+        // As the vectors have it.
+        let expected = try VectorTests.main.get()?.json["zap_settings"]?["server_settings_answer"]?["holds"]
+        let settings = OriginSettings(
+            version: "12.0", realmURL: "https://a.example", realmName: "A", hasRelay: true)
+        let json = try JSONValue.parse(settings.body())
+        for (name, value) in expected?.object?.members ?? [] { #expect(json[name] == value, "\(name)") }
+    }
+
     // MARK: parts
 
     private static let test = ZulipNotification(

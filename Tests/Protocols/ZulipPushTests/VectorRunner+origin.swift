@@ -13,8 +13,23 @@ extension VectorRunner {
         case "origin_notify": VectorCase.each(of: body["cases"], section)
         case "origin_on_bouncer_answer":
             ["register", "notify"].flatMap { VectorCase.each(of: body[$0], section, part: $0) }
+        case "client_register", "client_register_v11":
+            // The steps share a user.
+            steps(section, body)
+        case "zap_push_account_ids":
+            ["sequences", "refusals"].flatMap { VectorCase.each(of: body[$0], section, part: $0) }
+        case "zap_stale_list":
+            VectorCase.each(of: body["origin"]?["cases"], section, part: "origin")
+        case "zap_settings":
+            VectorCase.each(of: body["server"]?["cases"], section, part: "server")
+                + VectorCase.each(of: body["server"]?["changes"], section, part: "changes")
         default: []
         }
+    }
+
+    private static func steps(_ section: String, _ body: JSONValue) -> [VectorCase] {
+        guard let steps = body["steps"]?.array, !steps.isEmpty else { return [] }
+        return [VectorCase(section, name: "\(steps.count) steps", row: body, rows: steps.count)]
     }
 
     /// How many rows of a case hold; `nil` for a section that is not the origin's.
@@ -22,6 +37,14 @@ extension VectorRunner {
         switch vector.section {
         case "origin_notify": try originNotify(vector.row) ? 1 : 0
         case "origin_on_bouncer_answer": originOnAnswer(vector.row, part: vector.part) ? 1 : 0
+        case "client_register": try clientRegister(vector.row)
+        case "client_register_v11": try clientRegisterV11(vector.row)
+        case "zap_push_account_ids":
+            try vector.part == "sequences"
+                ? (registrationSequence(vector.row) ? 1 : 0) : (registrationRefusal(vector.row) ? 1 : 0)
+        case "zap_stale_list": try staleListRun(vector.row) ? 1 : 0
+        case "zap_settings" where vector.part != "client":
+            try requirement(vector.row, part: vector.part) ? 1 : 0
         default: nil
         }
     }

@@ -83,7 +83,7 @@ struct AnswerReading {
                 try Self.integer(&reader)
             }.map { Self.once($0.filter { $0 > 0 }) }
         } else if name.equals("device_ids") {
-            deviceIDs = try Self.list(&reader, ZulipOriginLimits.staleIDsPerPage) {
+            deviceIDs = try Self.list(&reader, ZulipLimits.staleIDsPerPage) {
                 (reader) throws(FormatError) in
                 try Self.integer(&reader)
             }

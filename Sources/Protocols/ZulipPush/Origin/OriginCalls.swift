@@ -64,8 +64,8 @@ extension ZulipOrigin {
         if let limit { fields.append(("limit", String(limit))) }
         let query = Form(fields.map { (name: $0.0, value: Array($0.1.utf8)) }).encoded()
         return ZulipCall(
-            method: "GET",
-            path: "/api/v1/remotes/push/e2ee/stale_devices?" + String(decoding: query, as: UTF8.self),
+            method: ZulipPath.staleDevices.method,
+            path: ZulipPath.staleDevices.rawValue + "?" + String(decoding: query, as: UTF8.self),
             headers: headers(nil, isAuthenticated: true), body: Secret([]))
     }
 

@@ -68,7 +68,7 @@ extension ZulipOrigin {
                 itemBytes = characters + around + 160
             case .zap:
                 characters = Base64.encodedCount(plainBytes + AccountBox.overheadBytes)
-                isEnough = characters <= ZulipOriginLimits.contentCharacters
+                isEnough = characters <= ZulipLimits.sealedContentCharacters
                 itemBytes = characters + 96
             }
         }

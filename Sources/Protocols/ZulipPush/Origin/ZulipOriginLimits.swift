@@ -3,8 +3,6 @@ public enum ZulipOriginLimits {
     /// An answer of the relay; a caller stops reading there. The largest that means something lists 1,000 ids
     /// of 20 digits.
     public static let answerBytes = 256 << 10
-    /// Characters of `encrypted_content` (§14.6).
-    public static let contentCharacters = 3_800
     /// Characters of `encrypted_push_registration` in a client's call (§14.4).
     public static let sealedRegistrationCharacters = 16_384
     /// Characters of `bouncer_public_key` in a client's call (§14.4).
@@ -24,8 +22,13 @@ public enum ZulipOriginLimits {
     public static let deployedRegistrationEnd = ZulipLimits.registrationAge
     /// How long the reason of a refusal stays in sight (§14.10).
     public static let noteLife = Duration.seconds(7 * 86_400)
-    /// Ids of one page of the stale list (§14.7).
-    public static let staleIDsPerPage = 1_000
+    /// Event queues of one user: a few clients, each with a queue that it forgot.
+    public static let queuesPerUser = 20
+    /// Events that nobody has read; a queue with more is closed.
+    public static let eventsPerQueue = 1_000
+    /// How long a queue stays that nobody polls, and after which silence a poll is answered.
+    public static let queueLife = Duration.seconds(600)
+    public static let heartbeat = Duration.seconds(25)
     /// Pages of one run: a million ids are more than the relay keeps of a realm. What is left comes a day
     /// later.
     public static let stalePagesPerRun = 1_000
