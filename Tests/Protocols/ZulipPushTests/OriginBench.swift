@@ -4,8 +4,8 @@ import Testing
 import WireFormats
 import ZulipPush
 
-/// An origin server with nothing but users' registrations: it commits nothing, and a relay answers when the test
-/// says so.
+/// An origin server with nothing but users' registrations: it commits nothing, and a relay answers when the
+/// test says so.
 struct OriginBench {
     let realm: String
     private(set) var users: [String: ZulipRegistrations] = [:]

@@ -76,7 +76,8 @@ struct OriginRequestTests {
                 let refusal = self.refusal(fields.filter { $0.0 != name })
                 #expect(refusal?.word == .missing && refusal?.parameter == name, "\(name)")
                 #expect(refusal?.code == "REQUEST_VARIABLE_MISSING" && refusal?.status == 400)
-                // With all behind it missing as well, it is still the first, and it stands before a wrong form.
+                // With all behind it missing as well, it is still the first, and it stands before a wrong
+                // form.
                 let gone = Set(names[place...])
                 let broken = fields.filter { !gone.contains($0.0) }.map {
                     ($0.0, $0.0 == "push_account_id" ? "x" : $0.1)

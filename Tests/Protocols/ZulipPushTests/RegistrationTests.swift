@@ -190,8 +190,8 @@ struct RegistrationTests {
 
     // MARK: a restored backup
 
-    /// The replay clause of the specification ("Registering a client device"), with a relay that keeps what it
-    /// was told and refuses what is older than a day.
+    /// The replay clause of the specification ("Registering a client device"), with a relay that keeps what
+    /// it was told and refuses what is older than a day.
     @Test("A backup that is restored beside the original changes nothing of the original's")
     func backup() throws {
         var original = OriginBench(realm: Self.realm, seed: 1)

@@ -17,9 +17,9 @@ public struct OriginAccountForm: Sendable {
 extension ZulipRegistrations {
     /// A registration by account id: 200 as soon as the step is committed.
     ///
-    /// The newer registration of an id replaces the other profile's (§14.1). In v11 a repeat without a recorded
-    /// error changes nothing (§3.7); in the specification's own profile it is the monthly one, or takes the
-    /// place of one that is still under way (§14.4).
+    /// The newer registration of an id replaces the other profile's (§14.1). In v11 a repeat without a
+    /// recorded error changes nothing (§3.7); in the specification's own profile it is the monthly one, or
+    /// takes the place of one that is still under way (§14.4).
     ///
     /// - Throws: where the user has as many records as one may have; nothing has changed then.
     mutating func register(

@@ -72,8 +72,8 @@ extension ZulipRegistrations {
         return step
     }
 
-    /// `mobile_push/register` of v12. A registration that is under way is replaced: the deployed server refuses
-    /// the new one, and a device whose answer was lost stays pending for ever (docs/decisions/0116).
+    /// `mobile_push/register` of v12. A registration that is under way is replaced: the deployed server
+    /// refuses the new one, and a device whose answer was lost stays pending for ever (docs/decisions/0116).
     mutating func register(
         _ form: OriginDeviceForm, now: UnixTime, using generator: inout some RandomNumberGenerator
     ) throws(OriginRefusal) -> ZulipStep {

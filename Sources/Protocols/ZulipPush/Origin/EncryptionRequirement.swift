@@ -1,5 +1,5 @@
-/// Whether notifications of a realm must be encrypted: the server's administrators may require it of all realms,
-/// and each realm's of their own (§14.13).
+/// Whether notifications of a realm must be encrypted: the server's administrators may require it of all
+/// realms, and each realm's of their own (§14.13).
 public struct EncryptionRequirement: Sendable, Hashable {
     public var serverRequires: Bool
     public var realmRequires: Bool

@@ -43,7 +43,8 @@ extension ZulipOrigin {
 
     /// Reads the answer to a notify call with status 200.
     ///
-    /// - Throws: `.malformedAnswer`, also where it lists more ids than one call has, or the other kind of ids.
+    /// - Throws: `.malformedAnswer`, also where it lists more ids than one call has, or the other kind of
+    ///   ids.
     public static func notifyAnswer(
         _ body: Secret, profile: ZulipProfile = .v12
     ) throws(ZulipError) -> ZulipNotifyAnswer {

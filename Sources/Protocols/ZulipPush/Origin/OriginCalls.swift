@@ -69,8 +69,8 @@ extension ZulipOrigin {
             headers: headers(nil, isAuthenticated: true), body: Secret([]))
     }
 
-    /// Whether an application that has a plaintext path of its own may send on it (§14.13). With either setting
-    /// "no unencrypted notifications will be sent". Sealbell itself has no such path.
+    /// Whether an application that has a plaintext path of its own may send on it (§14.13). With either
+    /// setting "no unencrypted notifications will be sent". Sealbell itself has no such path.
     ///
     /// - Parameter serverRequires: the server's administrators require encryption.
     /// - Parameter realmRequires: the realm's do.

@@ -1,13 +1,13 @@
 public import PushModel
 import WireFormats
 
-/// The event queues of one user's clients (§3.5, §14.10): `POST /api/v1/register` opens one, `GET /api/v1/events`
-/// reads it, `DELETE /api/v1/events` closes it.
+/// The event queues of one user's clients (§3.5, §14.10): `POST /api/v1/register` opens one, and GET and DELETE
+/// of `/api/v1/events` read and close it.
 ///
-/// A value without clock and randomness of its own, in memory alone: after a restart every client is told that
-/// its queue is not known, and opens another with a new state. So does one whose queue was closed because
-/// there were too many, or because nobody read it: an event that was left out would make its state another
-/// than the server's.
+/// A value without clock and randomness of its own, in memory alone: after a restart every client is told
+/// that its queue is not known, and opens another with a new state. So does one whose queue was closed
+/// because there were too many, or because nobody read it: an event that was left out would make its state
+/// another than the server's.
 public struct OriginQueues: Sendable {
     /// A queue's name: 32 hex digits from 128 random bits.
     public typealias ID = String
@@ -98,8 +98,8 @@ public struct OriginQueues: Sendable {
         return .wait(until: now + ZulipOriginLimits.heartbeat)
     }
 
-    /// The answer to a poll that has waited long enough: an event that says nothing, so that connections on the
-    /// way stay open.
+    /// The answer to a poll that has waited long enough: an event that says nothing, so that connections on
+    /// the way stay open.
     ///
     /// - Throws: `.unknownQueue`.
     public mutating func heartbeat(_ id: ID, now: UnixTime) throws(OriginRefusal) -> [UInt8] {

@@ -1,7 +1,7 @@
 import WireFormats
 
-/// What an origin's door refuses, and the answer to it (§3, §14.4): the envelope and codes of deployed servers.
-/// Nothing has changed when one is thrown.
+/// What an origin's door refuses, and the answer to it (§3, §14.4): the envelope and codes of deployed
+/// servers. Nothing has changed when one is thrown.
 public struct OriginRefusal: Error, Sendable, Hashable {
     public enum Word: Sendable, Hashable, CaseIterable {
         /// The body is no form, or has too many fields.

@@ -100,7 +100,8 @@ extension ZulipRegistrations {
     /// For whom a test notification is to be sealed (§3.4).
     ///
     /// - Parameter subject: `nil`: all of the user's.
-    /// - Throws: `.noActiveDevice`. The same is to be answered where the relay says of all that they are dead.
+    /// - Throws: `.noActiveDevice`. The same is to be answered where the relay says of all that they are
+    ///   dead.
     public func targets(of subject: ZulipQueueItem.Subject?) throws(OriginRefusal) -> [ZulipTarget] {
         let found: [ZulipTarget]
         switch subject {

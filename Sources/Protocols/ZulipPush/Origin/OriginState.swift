@@ -37,8 +37,8 @@ public struct OriginStateForm: Sendable, Hashable {
 }
 
 extension ZulipRegistrations {
-    /// The answer to `POST /api/v1/register`: a user's state beside a queue that was opened in the same turn, so
-    /// that no event is between them.
+    /// The answer to `POST /api/v1/register`: a user's state beside a queue that was opened in the same turn,
+    /// so that no event is between them.
     ///
     /// - Parameter settings: of the server.
     /// - Parameter requirement: what it and the realm require.

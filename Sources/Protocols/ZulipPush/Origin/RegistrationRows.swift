@@ -1,8 +1,8 @@
 public import PushModel
 
 /// One device of a user that registered by `push_account_id` (§14.4, §3.7). With its queue item, while there
-/// is one, it is what the specification calls a `PushDevice`: sealed registration and bouncer key stand in the
-/// item alone, and go with it.
+/// is one, it is what the specification calls a `PushDevice`: sealed registration and bouncer key stand in
+/// the item alone, and go with it.
 public struct ZulipAccountRow: Sendable {
     /// What its contents are sealed with, by profile: (user, account id) is one name space for both (§14.1).
     public enum Key: Sendable {

@@ -35,8 +35,8 @@ extension ZulipRegistrations {
         return step
     }
 
-    /// Time has passed, or the process has started: what is due is called, what has waited too long ends, notes
-    /// go.
+    /// Time has passed, or the process has started: what is due is called, what has waited too long ends,
+    /// notes go.
     public mutating func tick(now: UnixTime) -> ZulipStep {
         var step = ZulipStep()
         for item in queue.values.sorted(by: { ($0.nextTry, $0.id) < ($1.nextTry, $1.id) }) {
@@ -59,8 +59,8 @@ extension ZulipRegistrations {
         return step
     }
 
-    /// The relay says of ids that nobody is behind them any more, in an answer to a notification (§14.6) or in
-    /// the stale list (§14.7). A record with a registration under way becomes pending instead of going.
+    /// The relay says of ids that nobody is behind them any more, in an answer to a notification (§14.6) or
+    /// in the stale list (§14.7). A record with a registration under way becomes pending instead of going.
     ///
     /// - Parameter realm: of the call that was answered; another realm's ids are none of this user's.
     /// - Parameter asked: when that call was made. A record that the relay confirmed since is alive: what the

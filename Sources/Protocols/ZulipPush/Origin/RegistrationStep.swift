@@ -15,8 +15,8 @@ public enum ZulipChange: Sendable {
 }
 
 /// One try of a queue item: a call to make now. Its answer goes to
-/// ``ZulipRegistrations/settle(_:_:now:using:)`` with the same ``id``; ``ZulipAnswer/none`` where there was none,
-/// because no other try is made before.
+/// ``ZulipRegistrations/settle(_:_:now:using:)`` with the same ``id``; ``ZulipAnswer/none`` where there was
+/// none, because no other try is made before.
 public struct ZulipQueuedCall: Sendable {
     /// Names the registration and the try, so that an answer that comes twice counts once.
     public struct ID: Sendable, Hashable {

@@ -1,7 +1,7 @@
 public import PushModel
 
-// Bodies of a user's rows, for a store that seals them: a format byte, of which each kind of row has its own, then
-// fields in fixed order. What cannot be read is `nil`, and a row that is none to its reader.
+// Bodies of a user's rows, for a store that seals them: a format byte, of which each kind of row has its own,
+// then fields in fixed order. What cannot be read is `nil`, and a row that is none to its reader.
 
 extension ZulipAccountRow {
     private static let format: UInt8 = 0x11
@@ -56,7 +56,8 @@ extension ZulipAccountRow {
 extension ZulipDeviceRow {
     private static let format: UInt8 = 0x21
 
-    /// Id, key id, key, kind, both tokens, time, code, confirmation, registration; all but the id may be missing.
+    /// Id, key id, key, kind, both tokens, time, code, confirmation, registration; all but the id may be
+    /// missing.
     public var body: Secret {
         var writer = BodyWriter(format: Self.format)
         writer.int(id)

@@ -1,7 +1,7 @@
 public import PushModel
 
-/// One run of the daily job that asks the relay which ids died long ago (§14.7): page after page for one realm.
-/// A value; the caller makes the calls.
+/// One run of the daily job that asks the relay which ids died long ago (§14.7): page after page for one
+/// realm. A value; the caller makes the calls.
 ///
 /// ```swift
 /// var run = StaleListRun(realm: realm)
@@ -16,8 +16,8 @@ public struct StaleListRun: Sendable {
 
     /// What a page says.
     public struct Step: Sendable, Hashable {
-        /// Rising; the caller takes them to ``ZulipRegistrations/end(devices:realm:askedAt:now:)`` of every user
-        /// who has one.
+        /// Rising; the caller takes them to ``ZulipRegistrations/end(devices:realm:askedAt:now:)`` of every
+        /// user who has one.
         public var ids: [Int64] = []
         /// When the next run begins; `nil` where another page is to be asked for.
         public var nextRun: Duration?

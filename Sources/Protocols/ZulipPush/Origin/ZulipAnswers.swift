@@ -103,8 +103,8 @@ extension ZulipOrigin {
     /// Judges the answer to a registration.
     ///
     /// 401 and 429 are tried again in every profile: the deployed origin gives up on them, which
-    /// docs/conformance/zulip.md calls a defect. In the specification's own profile all is tried again but the
-    /// two codes that it names (§14.11).
+    /// docs/conformance/zulip.md calls a defect. In the specification's own profile all is tried again but
+    /// the two codes that it names (§14.11).
     public static func registrationOutcome(
         _ answer: ZulipAnswer, profile: ZulipProfile
     ) -> ZulipRegistrationOutcome {

@@ -5,12 +5,12 @@ import WireFormats
 /// from everything that happens to them (§3.3, §3.7, §14.4, §14.10, §14.11).
 ///
 /// A state machine without clock, network, disk or randomness of its own. What happens goes in; changes to
-/// commit, events for the user's clients, calls to make and alerts come out (``ZulipStep``). The caller commits
-/// the changes before it does the rest, and hands back what calls were answered. After a restart it is made of
-/// the rows again; a call whose answer was lost is then made again.
+/// commit, events for the user's clients, calls to make and alerts come out (``ZulipStep``). The caller
+/// commits the changes before it does the rest, and hands back what calls were answered. After a restart it
+/// is made of the rows again; a call whose answer was lost is then made again.
 ///
-/// What holds at every moment: a record that is neither confirmed nor refused has a queue item, and every item
-/// is the newest registration of its record. An answer counts once, and only while its item is there.
+/// What holds at every moment: a record that is neither confirmed nor refused has a queue item, and every
+/// item is the newest registration of its record. An answer counts once, and only while its item is there.
 public struct ZulipRegistrations: Sendable {
     /// The realm of the user: canonical lower-case UUID.
     public let realm: String

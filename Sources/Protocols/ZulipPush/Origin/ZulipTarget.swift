@@ -17,15 +17,16 @@ public struct ZulipTarget: Sendable {
 
     /// A device of v11 (§3.7).
     ///
-    /// - Parameter deviceID: what the relay answered to its registration; `nil` before, and then it is skipped.
+    /// - Parameter deviceID: what the relay answered to its registration; `nil` before, and then it is
+    ///   skipped.
     public init(kind: TokenKind, deviceID: Int64?, accountID: Int64, key: PushKey) {
         address = .v11(kind, device: deviceID, account: accountID, key)
     }
 
     /// A device of the specification's own profile. The relay's row chooses service and account (§14.6).
     ///
-    /// - Parameter deviceID: what the relay answered to its registration; `nil` before, and then it is skipped
-    ///   ("skip this PushDevice as not yet fully registered").
+    /// - Parameter deviceID: what the relay answered to its registration; `nil` before, and then it is
+    ///   skipped ("skip this PushDevice as not yet fully registered").
     public init(deviceID: Int64?, key: PushPublicKey) { address = .zap(device: deviceID, key) }
 
     public var profile: ZulipProfile {
