@@ -1,6 +1,6 @@
 /// The targets of each protocol. This list and the folder of each beside it are all that names a protocol here.
 let protocolTargets = [
-    zulipTargets, marmotTargets, gossipTargets, listeningTargets, nextcloudTargets, nextcloudEndTargets,
-    sessionTargets, sessionEndTargets, bencodeTargets, swarmTargets, statusTargets, statusEndTargets,
-    nodeAnswerTargets
+    zulipTargets, zulipDeviceTargets, marmotTargets, gossipTargets, listeningTargets, nextcloudTargets,
+    nextcloudEndTargets, sessionTargets, sessionEndTargets, bencodeTargets, swarmTargets, statusTargets,
+    statusEndTargets, nodeAnswerTargets
 ]

@@ -131,6 +131,10 @@ extension ZulipDevice {
         }
         routine.failures = 0
         end([.serverRefuses, .logInAgain], &step)
+        if let current = routine.current, current.id == nil, let told = current.told {
+            // The device was removed meanwhile.
+            return seeLost(.none, told, &step)
+        }
         noteColumns(call, step.now)
         // A new key alone is not a registration.
         guard call.hasToken, let told = routine.current?.told else { return wantWhatLacks(step.now) }

@@ -27,6 +27,7 @@ extension ZulipDevice {
         var next = self
         let before = routine.deadline
         var isStart = false
+        if case .answer = event {} else { next.loseOldCall(now) }
         switch event {
         case .start(let start):
             isStart = true
@@ -54,6 +55,18 @@ extension ZulipDevice {
     /// When ``ZulipDeviceEvent/tick`` is wanted; `nil` when nothing waits for time.
     public var nextDeadline: UnixTime? { routine.deadline }
 
+    /// `last_acked_push_token` of the specification: what the server last took, exactly as the system gave it.
+    public var lastAcknowledgedToken: Secret? { routine.acknowledged?.token }
+
+    /// Asks the server for a test notification to this phone (§3.4). Its answer changes nothing here;
+    /// `NO_ACTIVE_PUSH_DEVICE` in it says that nothing is set up yet.
+    ///
+    /// - Returns: `nil` before anything is registered.
+    public mutating func testNotification() -> ZulipDeviceCall? {
+        guard let current = routine.current, let id = current.id, current.isAcknowledged else { return nil }
+        return call(.test, current.profile, id)
+    }
+
     // MARK: of the app
 
     private mutating func start(
@@ -72,8 +85,8 @@ extension ZulipDevice {
         routine.loggedInAt = routine.loggedInAt ?? step.now
         routine.isNoticeShown = false
         routine.columns = nil
-        forgetOldKeys(step.now)
-        loseOldCall(step.now)
+        forgetOldIDs(step.now)
+        bringForward(step.now)
         if let settings = start.serverSettings {
             routine.route = Self.route(
                 serverSettings: settings, profiles: start.build.profiles,
@@ -98,6 +111,14 @@ extension ZulipDevice {
             if let token = start.token { try adopt(token, &step) }
             repeatMonthly(step.now)
         case nil: routine.token = start.token ?? routine.token
+        }
+    }
+
+    /// A clock that was set back must not put anything off.
+    private mutating func bringForward(_ now: UnixTime) {
+        if let dueAt = routine.dueAt, dueAt.since(now) > ZulipLimits.longestWait { routine.dueAt = now }
+        if let checkAt = routine.checkAt, checkAt.since(now) > ZulipLimits.registrationGrace {
+            routine.checkAt = now + ZulipLimits.registrationGrace
         }
     }
 
@@ -129,7 +150,11 @@ extension ZulipDevice {
             // The first call has not got through yet, and waits for its turn where it failed.
             routine.dueAt = routine.dueAt ?? step.now
         }
-        if profile == .v12 { tendKeys(now: step.now, taken: step.takenKeys, using: &step.generator) }
+        if profile == .v12 {
+            tendKeys(now: step.now, taken: step.takenKeys, using: &step.generator)
+        } else {
+            retireKeys(step.now)
+        }
     }
 
     /// *"The client should also repeat the registration procedure monthly"*. In v12 the columns say when.
@@ -264,12 +289,18 @@ extension ZulipDevice {
     ) {
         // v11 has no such call: the token is found dead at its first push.
         guard profile != .v11 else { return }
+        step.actions.append(.call(call(.forget, profile, id)))
+    }
+
+    /// A call that names a registration and nothing else.
+    private mutating func call(
+        _ kind: ZulipDeviceCall.Kind, _ profile: ZulipProfile, _ id: Int64
+    ) -> ZulipDeviceCall {
         routine.lastCall += 1
-        step.actions.append(
-            .call(
-                ZulipDeviceCall(
-                    number: routine.lastCall, kind: .forget, profile: profile,
-                    fields: [(profile == .v12 ? "device_id" : "push_account_id", Secret(String(id).utf8))])))
+        let name = profile == .v12 ? "device_id" : "push_account_id"
+        return ZulipDeviceCall(
+            number: routine.lastCall, kind: kind, profile: profile,
+            fields: [(name, Secret(String(id).utf8))])
     }
 
     /// Tells the user, once in each run of the app.
@@ -291,13 +322,11 @@ extension ZulipDevice {
         step.actions.append(.endNotice)
     }
 
-    private mutating func forgetOldKeys(_ now: UnixTime) {
+    private mutating func forgetOldIDs(_ now: UnixTime) {
         routine.former.removeAll { one in
             let age = now.since(one.since)
             return age >= ZulipLimits.formerLife && !one.isToBeForgotten
         }
-        guard routine.route?.profile != .v12 else { return }
-        retireKeys(now)
     }
 }
 

@@ -64,7 +64,7 @@ extension ZulipDevice {
         }
     }
 
-    private mutating func seeLost(
+    mutating func seeLost(
         _ state: ShownState, _ told: HeldRegistration.Told,
         _ step: inout RoutineStep<some RandomNumberGenerator>
     ) {
@@ -91,12 +91,7 @@ extension ZulipDevice {
             {
                 return
             }
-            // The server has no such device: it is logged out there, or came back from a backup.
-            routine.current?.id = nil
-            routine.columns = nil
-            see(.none, sight, &step)
-            if routine.underWay == nil { routine.dueAt = routine.dueAt ?? step.now }
-            return
+            return loseDevice(&step)
         }
         routine.columns = columns
         observe(columns, now: step.now)
@@ -107,6 +102,23 @@ extension ZulipDevice {
         }
         see(columns.shown, sight, &step)
         wantWhatLacks(step.now)
+    }
+
+    /// The server has no such device: it is logged out there, or came back from a backup.
+    private mutating func loseDevice(_ step: inout RoutineStep<some RandomNumberGenerator>) {
+        routine.current?.id = nil
+        routine.columns = nil
+        routine.checkAt = nil
+        routine.show(.none, step.now)
+        if case .refused = routine.halt {
+            // Another device is another call.
+            routine.halt = nil
+            routine.dueAt = nil
+            end([.serverRefuses], &step)
+        }
+        guard routine.underWay == nil, routine.dueAt == nil else { return }
+        guard let told = routine.current?.told else { return routine.want(by: step.now) }
+        seeLost(.none, told, &step)
     }
 
     /// A call is due where the columns lack something, unless one is under way or waits for its time.

@@ -11,6 +11,8 @@ public struct ZulipDeviceCall: Sendable {
         /// `mobile_push/forget`, or `remove_client_device` in v12. Once, best effort: its answer changes
         /// nothing.
         case forget
+        /// `mobile_push/e2ee/test_notification`: its answer changes nothing.
+        case test
     }
 
     public let number: UInt64
@@ -24,6 +26,7 @@ public struct ZulipDeviceCall: Sendable {
         switch kind {
         case .addDevice: "/api/v1/register_client_device"
         case .register: "/api/v1/mobile_push/register"
+        case .test: "/api/v1/mobile_push/e2ee/test_notification"
         case .forget: profile == .v12 ? "/api/v1/remove_client_device" : "/api/v1/mobile_push/forget"
         }
     }

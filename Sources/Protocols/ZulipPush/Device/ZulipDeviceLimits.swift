@@ -8,6 +8,8 @@ extension ZulipLimits {
     static let callRetry = DrawnWait(least: .seconds(5), most: .seconds(900))
     /// Waits after the server has dropped a registration more than once without having had it active.
     static let lossRetry = DrawnWait(least: .seconds(60), most: .seconds(86_400))
+    /// No wait is longer: a day that a server asks for, and half of it.
+    static let longestWait = Duration.seconds(86_400 * 3 / 2)
     /// A call that the server refuses is made again at a start of the app, not within a day.
     static let refusalLife = Duration.seconds(86_400)
     /// A call whose answer the app has not brought by then was lost, with the app: its own deadline is

@@ -212,10 +212,11 @@ enum ZulipServerView {
                     }
             } else if name.equals(profile == .v12 ? "device_id" : "push_account_id") {
                 // A number; of some servers text.
+                isID = false
                 switch kind {
                 case .number: isID = try reader.readNumber().int64 == id
                 case .string: isID = isKey(try reader.readString(), id)
-                default: throw FormatError(.wrongType)
+                default: try reader.skipValue()
                 }
             } else {
                 try reader.skipValue()
@@ -265,29 +266,35 @@ enum ZulipServerView {
     private static func readColumn(
         _ name: JSONStringSlice, _ reader: inout JSONReader, _ changes: inout ColumnChanges
     ) throws(FormatError) {
+        // Each is optional twice: it stands there, and it may be null.
         if name.equals("push_key_id") {
-            changes.pushKeyID = try orNull(&reader) { (reader) throws(FormatError) in
+            let id: UInt32? = try orNull(&reader) { (reader) throws(FormatError) in
                 try reader.readNumber().uint32
             }
+            changes.pushKeyID = .some(id)
         } else if name.equals("push_token_id") {
-            changes.tokenID = try orNull(&reader) { (reader) throws(FormatError) in
-                withBytes(try reader.readString().decoded()) { TokenID($0) }
-            }
+            changes.tokenID = .some(try tokenID(&reader))
         } else if name.equals("pending_push_token_id") {
-            changes.pendingTokenID = try orNull(&reader) { (reader) throws(FormatError) in
-                withBytes(try reader.readString().decoded()) { TokenID($0) }
-            }
+            changes.pendingTokenID = .some(try tokenID(&reader))
         } else if name.equals("push_token_last_updated_timestamp") {
-            changes.tokenUpdatedAt = try orNull(&reader) { (reader) throws(FormatError) in
+            let time: Int64? = try orNull(&reader) { (reader) throws(FormatError) in
                 try reader.readNumber().int64
             }
+            changes.tokenUpdatedAt = .some(time)
         } else if name.equals("push_registration_error_code") {
-            changes.errorCode = try orNull(&reader) { (reader) throws(FormatError) in
+            let code: String? = try orNull(&reader) { (reader) throws(FormatError) in
                 // What is no code is one that we do not know.
                 ErrorCodeText.read(try reader.readString()) ?? "BAD_REQUEST"
             }
+            changes.errorCode = .some(code)
         } else {
             try reader.skipValue()
+        }
+    }
+
+    private static func tokenID(_ reader: inout JSONReader) throws(FormatError) -> TokenID? {
+        try orNull(&reader) { (reader) throws(FormatError) in
+            withBytes(try reader.readString().decoded()) { TokenID($0) }
         }
     }
 
