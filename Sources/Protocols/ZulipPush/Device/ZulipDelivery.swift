@@ -21,8 +21,8 @@ public struct ZulipDelivery: Sendable {
     /// again. Numbers may be text, and the other way round.
     ///
     /// - Parameter json: at most ``ZulipLimits/deliveredBytes``.
-    /// - Throws: `.foreignPush` for what is not of this protocol, which an app may have use for elsewhere, for
-    ///   an id that is none, and for marks of two profiles.
+    /// - Throws: `.foreignPush` for what is not of this protocol, which an app may have use for elsewhere,
+    ///   for an id that is none, and for marks of two profiles.
     public init(delivered json: Secret) throws(ZulipError) {
         guard json.count <= ZulipLimits.deliveredBytes,
             // Whatever cannot be read is not of this protocol.

@@ -55,7 +55,8 @@ extension ZulipDevice {
     /// When ``ZulipDeviceEvent/tick`` is wanted; `nil` when nothing waits for time.
     public var nextDeadline: UnixTime? { routine.deadline }
 
-    /// `last_acked_push_token` of the specification: what the server last took, exactly as the system gave it.
+    /// `last_acked_push_token` of the specification: what the server last took, exactly as the system gave
+    /// it.
     public var lastAcknowledgedToken: Secret? { routine.acknowledged?.token }
 
     /// Asks the server for a test notification to this phone (§3.4). Its answer changes nothing here;
@@ -256,8 +257,8 @@ extension ZulipDevice {
         routine.dueAt = step.now
     }
 
-    /// - Parameter old: whose key it has where that is of the same profile: *"Use a fresh `push_account_id`"*,
-    ///   and nothing else.
+    /// - Parameter old: whose key it has where that is of the same profile: *"Use a fresh
+    ///   `push_account_id`"*, and nothing else.
     private static func registration(
         _ profile: ZulipProfile, after old: HeldRegistration?, avoiding former: [FormerRegistration],
         _ step: inout RoutineStep<some RandomNumberGenerator>

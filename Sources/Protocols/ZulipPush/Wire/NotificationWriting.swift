@@ -90,8 +90,8 @@ public enum ContentPadding: Sendable, Hashable {
     /// To the next of ``sizes``; what is larger than the last stays as it is.
     case steps
 
-    /// Bytes of plaintext, the same in all profiles (§14.9). The last still fits APNs' 4096 bytes of body when
-    /// sealed and in base64.
+    /// Bytes of plaintext, the same in all profiles (§14.9). The last still fits APNs' 4096 bytes of body
+    /// when sealed and in base64.
     public static let sizes = [512, 1_024, 2_048, 2_688]
 
     /// Writes the member, if any; the object's closing brace is still to come.
