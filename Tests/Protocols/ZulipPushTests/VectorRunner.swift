@@ -11,8 +11,6 @@ struct VectorRunner: Sendable {
     static let frame: Set<String> = [
         "format", "set", "seed", "generator", "now", "profiles", "conventions", "constants", "keys", "world"
     ]
-    /// Sections of roles that a later step builds; behind a slash a list of a section.
-    static let notYet: Set<String> = []
 
     let json: JSONValue
     let now: UnixTime
