@@ -37,7 +37,7 @@ final class FirstAttempts: Sendable {
 
         /// Notes an outcome; the last one lets the reply go.
         ///
-        /// - Parameter isWithdrawn: the push was withdrawn, for this reply or another's: nothing of it is owed.
+        /// - Parameter isWithdrawn: for this reply or another's: nothing of the push is owed.
         func note(_ outcome: FirstOutcome, at index: Int, isWithdrawn: Bool = false) {
             finish { state in
                 state.withdrawn.remove(index)

@@ -1,8 +1,8 @@
 public import PushModel
 import WireFormats
 
-/// The event queues of one user's clients (§3.5, §14.10): `POST /api/v1/register` opens one, and GET and DELETE
-/// of `/api/v1/events` read and close it.
+/// The event queues of one user's clients (§3.5, §14.10): `POST /api/v1/register` opens one, and GET and
+/// DELETE of `/api/v1/events` read and close it.
 ///
 /// A value without clock and randomness of its own, in memory alone: after a restart every client is told
 /// that its queue is not known, and opens another with a new state. So does one whose queue was closed
