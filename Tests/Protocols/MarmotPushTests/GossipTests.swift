@@ -253,8 +253,15 @@ struct GossipTests {
         }
         #expect(leaves == listed.map(\.leaf))
         let record = try Self.record(&props, server, owner)
-        let lists = GossipEvent.recordLists(
-            Array(repeating: record, count: 70), author: owner.publicKey, at: Self.now)
+        let records = (0..<70).map { leaf in
+            let key = PushRecord.Key(
+                member: record.key.member, leaf: UInt32(leaf), platform: .apns, server: server)
+            return OwnerProof.sign(
+                key, fingerprint: record.fingerprint, token: record.token,
+                ownerTimestamp: record.ownerTimestamp, group: [1], by: owner,
+                auxiliary: [UInt8](repeating: 0, count: 32))
+        }
+        let lists = GossipEvent.recordLists(records, author: owner.publicKey, at: Self.now)
         #expect(lists.allSatisfy { $0.serialized().count <= 40 << 10 })
         let counts = try lists.map { event -> Int in
             guard case .records(let records, true) = try Gossip(reading: event) else { return 0 }

@@ -1,3 +1,4 @@
+import Primitives
 public import PushModel
 public import Secp256k1Keys
 import WireFormats
@@ -16,13 +17,35 @@ public struct MarmotDevice: Sendable {
         public let format: TokenFormat
         /// A relay of that server, told where the format has a place for it.
         public let relayHint: String?
+        /// Further servers that wake this device, for the case that one fails. Each opens a box of its own.
+        /// Not in the `mip05` texts, which know one token of a leaf.
+        public let furtherServers: [Server]
         /// Which owners' proofs the group takes.
         public let proofs: OwnerProof.Acceptance
 
+        /// A notification server beside the first.
+        public struct Server: Sendable {
+            public let key: XOnlyKey
+            public let relayHint: String?
+
+            public init(key: XOnlyKey, relayHint: String? = nil) {
+                self.key = key
+                self.relayHint = relayHint
+            }
+        }
+
+        /// Each once, the first first.
+        var servers: [Server] {
+            furtherServers.reduce(into: [Server(key: server, relayHint: relayHint)]) { servers, server in
+                if !servers.contains(where: { $0.key == server.key }) { servers.append(server) }
+            }
+        }
+
         public init(
             platform: DevicePlatform, server: XOnlyKey, format: TokenFormat, relayHint: String? = nil,
-            proofs: OwnerProof.Acceptance = .current
+            furtherServers: [Server] = [], proofs: OwnerProof.Acceptance = .current
         ) {
+            self.furtherServers = furtherServers
             self.platform = platform
             self.server = server
             self.format = format
@@ -54,7 +77,8 @@ public struct MarmotDevice: Sendable {
     /// The user wants no push. Others may still be woken.
     public private(set) var isOptedOut = false
     var schedule: GossipSchedule
-    private var target: DeviceTarget?
+    /// What the system gave, for the next renewal.
+    private var targets: [DeviceTarget] = []
 
     /// - Parameter tokens: as kept from the last run.
     public init(
@@ -79,19 +103,64 @@ public struct MarmotDevice: Sendable {
         _ target: DeviceTarget, _ occasion: Occasion, in view: some GroupView, now: Moment,
         using generator: inout some RandomNumberGenerator
     ) throws(MarmotError) -> Due {
-        guard target.platform == settings.platform.pushService else {
+        try register([target], occasion, in: view, now: now, using: &generator)
+    }
+
+    /// Registers all tokens of the device, as where an app has several for the sake of redundancy (spec,
+    /// "Implementation Considerations"): the group then knows these and no others of it. Every server of the
+    /// settings gets a box of each.
+    ///
+    /// - Parameter targets: at least one; `seed` has room for ``MarmotLimits/tokensOfLeaf`` boxes, `push-v1`
+    ///   for one of each server, `mip05` for one.
+    /// - Throws: `.foreignPushService`, `.tooMuchContent`, as for one; nothing is changed then.
+    public mutating func register(
+        _ targets: [DeviceTarget], _ occasion: Occasion, in view: some GroupView, now: Moment,
+        using generator: inout some RandomNumberGenerator
+    ) throws(MarmotError) -> Due {
+        let service = settings.platform.pushService
+        guard !targets.isEmpty, targets.allSatisfy({ $0.platform == service }) else {
             throw MarmotError(.foreignPushService)
         }
-        guard TokenBox.paddingBytes(target, settings.format) != nil else {
-            throw MarmotError(.tooMuchContent)
+        let targets = targets.reduce(into: [DeviceTarget]()) { kept, target in
+            if !kept.contains(where: { $0.digest == target.digest }) { kept.append(target) }
         }
-        self.target = target
+        guard hasRoom(for: targets) else { throw MarmotError(.tooMuchContent) }
+        self.targets = targets
         isOptedOut = false
-        if occasion == .started, let since = knownSince(target, view.ownLeaf) {
+        if occasion == .started, let since = knownSince(targets, view.ownLeaf) {
             if schedule.refreshAt == nil { schedule.refreshAt = since + refreshPeriod(&generator) }
             if let refreshAt = schedule.refreshAt, now.wall < refreshAt { return Due() }
         }
-        return try announce(target, asks: occasion == .joined, in: view, now: now, using: &generator)
+        return try announce(targets, asks: occasion == .joined, in: view, now: now, using: &generator)
+    }
+
+    private func hasRoom(for targets: [DeviceTarget]) -> Bool {
+        let isEachShort = targets.allSatisfy { TokenBox.paddingBytes($0, settings.format) != nil }
+        let servers = settings.servers.count
+        switch GossipProfile(settings.format) {
+        case .seed: return isEachShort && targets.count * servers <= MarmotLimits.tokensOfLeaf
+        case .mip05: return isEachShort && targets.count * servers == 1
+        // A record is found by its owner, leaf, platform and server.
+        case .pushV1: return isEachShort && targets.count == 1 && servers <= MarmotLimits.recordsOfLeaf
+        }
+    }
+
+    /// Asks the group for everybody's tokens, for a device that has none to tell: a desktop, or a phone whose
+    /// user wants no push, and who wakes others all the same. To be called after joining, and where the store
+    /// was lost.
+    ///
+    /// - Returns: the request; no event in the `mip05` texts, which have none without a token.
+    public func ask(
+        in view: some GroupView, now: Moment, using generator: inout some RandomNumberGenerator
+    ) -> Due {
+        let at = now.wall.seconds
+        switch GossipProfile(settings.format) {
+        case .seed:
+            let nonce = Hex.encode(generator.bytes(MarmotLimits.nonceBytes))
+            return Due(events: [GossipEvent.request([], nonce: nonce, author: author, at: at)])
+        case .pushV1: return Due(events: [GossipEvent.records([], author: author, at: at)])
+        case .mip05: return Due()
+        }
     }
 
     /// Notifications are switched off, or the device is about to leave: says so once, where there was
@@ -99,57 +168,64 @@ public struct MarmotDevice: Sendable {
     public mutating func optOut(
         in view: some GroupView, now: Moment, using generator: inout some RandomNumberGenerator
     ) -> Due {
-        target = nil
+        targets = []
         isOptedOut = true
         schedule.refreshAt = nil
         return withdraw(keeping: nil, in: view, now: now, using: &generator)
     }
 
-    /// Encrypts the token with a fresh key for this group alone and tells the group.
+    /// Encrypts the tokens with fresh keys for this group alone and tells the group.
     private mutating func announce(
-        _ target: DeviceTarget, asks: Bool, in view: some GroupView, now: Moment,
+        _ targets: [DeviceTarget], asks: Bool, in view: some GroupView, now: Moment,
         using generator: inout some RandomNumberGenerator
     ) throws(MarmotError) -> Due {
         let format = settings.format
-        let box = try TokenBox.encrypt(
-            target, to: settings.server, format, ephemeral: generator.keyPair(),
-            nonce: generator.bytes(TokenBox.nonceBytes),
-            padding: generator.bytes(TokenBox.paddingBytes(target, format) ?? 0))
         let hasHint = format == .mip05Long || format == .pushV1
-        let token = try GossipToken(
-            format, box: box, server: settings.server, relayHint: hasHint ? settings.relayHint : nil)
+        var tokens: [GossipToken] = []
+        for target in targets {
+            for server in settings.servers {
+                let box = try TokenBox.encrypt(
+                    target, to: server.key, format, ephemeral: generator.keyPair(),
+                    nonce: generator.bytes(TokenBox.nonceBytes),
+                    padding: generator.bytes(TokenBox.paddingBytes(target, format) ?? 0))
+                tokens.append(
+                    try GossipToken(
+                        format, box: box, server: server.key, relayHint: hasHint ? server.relayHint : nil))
+            }
+        }
         var due = withdraw(keeping: GossipProfile(format), in: view, now: now, using: &generator)
-        due.events += tell(token, target, asks: asks, in: view, now: now, using: &generator)
+        due.events += tell(tokens, targets, asks: asks, in: view, now: now, using: &generator)
         due.changed.insert(view.ownLeaf)
         schedule.refreshAt = now.wall + refreshPeriod(&generator)
         return due
     }
 
     private mutating func tell(
-        _ token: GossipToken, _ target: DeviceTarget, asks: Bool, in view: some GroupView, now: Moment,
+        _ own: [GossipToken], _ targets: [DeviceTarget], asks: Bool, in view: some GroupView, now: Moment,
         using generator: inout some RandomNumberGenerator
     ) -> [NostrEvent] {
         let at = now.wall.seconds
-        let fingerprint = Self.fingerprint(target)
-        guard token.format != .pushV1 else {
-            let key = PushRecord.Key(
-                member: author, leaf: view.ownLeaf, platform: target.platform, server: token.server)
-            let record = sign(key, fingerprint, token, in: view, now: now, using: &generator)
-            _ = tokens.apply(record, group: view.groupID)
-            let own = GossipEvent.records([record], author: author, at: at)
-            return asks ? [own, GossipEvent.records([], author: author, at: at)] : [own]
+        if settings.format == .pushV1, let target = targets.first {
+            let records = own.map { token in
+                let key = PushRecord.Key(
+                    member: author, leaf: view.ownLeaf, platform: target.platform, server: token.server)
+                return sign(key, Self.fingerprint(target), token, in: view, now: now, using: &generator)
+            }
+            for record in records { _ = tokens.apply(record, group: view.groupID) }
+            let told = GossipEvent.records(records, author: author, at: at)
+            return asks ? [told, GossipEvent.records([], author: author, at: at)] : [told]
         }
         _ = tokens.replace(
-            view.ownLeaf, of: author, with: [token], nil, fingerprint: fingerprint, now: now.wall)
-        guard token.format == .seed else {
-            return [GossipEvent.request([token], nonce: nil, author: author, at: at)]
+            view.ownLeaf, of: author, with: own, nil, fingerprint: Self.fingerprint(targets), now: now.wall)
+        guard settings.format == .seed else {
+            return [GossipEvent.request(own, nonce: nil, author: author, at: at)]
         }
-        guard asks else { return [GossipEvent.update([token], author: author, at: at)] }
+        guard asks else { return [GossipEvent.update(own, author: author, at: at)] }
         let nonce = Hex.encode(generator.bytes(MarmotLimits.nonceBytes))
-        return [GossipEvent.request([token], nonce: nonce, author: author, at: at)]
+        return [GossipEvent.request(own, nonce: nonce, author: author, at: at)]
     }
 
-    /// Takes back what stands of this leaf, but for the profile and server in use.
+    /// Takes back what stands of this leaf, but for the profile and servers in use.
     private mutating func withdraw(
         keeping profile: GossipProfile?, in view: some GroupView, now: Moment,
         using generator: inout some RandomNumberGenerator
@@ -164,9 +240,8 @@ public struct MarmotDevice: Sendable {
                 due.events.append(GossipEvent.removal(current, author: author, at: at))
             }
         }
-        let records = own.records.filter {
-            $0.token != nil && !(profile == .pushV1 && $0.key.server == settings.server)
-        }
+        let kept = profile == .pushV1 ? settings.servers.map(\.key) : []
+        let records = own.records.filter { $0.token != nil && !kept.contains($0.key.server) }
         if !records.isEmpty {
             var removals: [PushRecord] = []
             for record in records {
@@ -192,24 +267,36 @@ public struct MarmotDevice: Sendable {
             auxiliary: generator.bytes(32))
     }
 
-    /// When the group was told this very token, in the format and for the server in use.
-    private func knownSince(_ target: DeviceTarget, _ leaf: UInt32) -> UnixTime? {
+    /// When the group was told these very tokens, in the format and for the servers in use.
+    private func knownSince(_ targets: [DeviceTarget], _ leaf: UInt32) -> UnixTime? {
         guard let own = tokens.leaves[leaf], own.member == author else { return nil }
-        let fingerprint = Self.fingerprint(target)
-        if settings.format == .pushV1 {
-            let record = own.records.first {
-                $0.token != nil && $0.fingerprint == fingerprint && $0.key.server == settings.server
+        let servers = settings.servers.map(\.key)
+        if settings.format == .pushV1, let target = targets.first {
+            let fingerprint = Self.fingerprint(target)
+            let standing = own.records.filter { $0.token != nil }
+            let known = standing.filter {
+                $0.fingerprint == fingerprint && servers.contains($0.key.server)
             }
-            return record.map { UnixTime(milliseconds: $0.ownerTimestamp) }
+            guard known.count == servers.count, standing.count == known.count else { return nil }
+            return known.map { UnixTime(milliseconds: $0.ownerTimestamp) }.min()
         }
-        guard let said = own.said, said.fingerprint == fingerprint, let token = said.tokens.first,
-            token.server == settings.server, token.format == settings.format
+        guard let said = own.said, said.fingerprint == Self.fingerprint(targets),
+            said.tokens.count == targets.count * servers.count,
+            said.tokens.allSatisfy({ $0.format == settings.format && servers.contains($0.server) }),
+            Set(said.tokens.map(\.server)).count == servers.count
         else { return nil }
         return said.addedAt
     }
 
     private static func fingerprint(_ target: DeviceTarget) -> [UInt8] {
         Array(target.digest.prefix(PushRecord.fingerprintBytes))
+    }
+
+    /// Of several tokens, in whatever order the app has them.
+    private static func fingerprint(_ targets: [DeviceTarget]) -> [UInt8] {
+        let digests = targets.map(\.digest).sorted { $0.lexicographicallyPrecedes($1) }
+        guard digests.count > 1 else { return targets.first.map(fingerprint) ?? [] }
+        return Array(SHA256.hash(digests.flatMap(\.self)).prefix(PushRecord.fingerprintBytes))
     }
 
     /// 30 days in the seed text, and later texts' random 25 to 35, of which ours stays below the age at which
@@ -233,9 +320,9 @@ public struct MarmotDevice: Sendable {
         for waiting in schedule.answers(at: now.instant) {
             due.events += answer(waiting, in: view, now: now)
         }
-        if let refreshAt = schedule.refreshAt, refreshAt <= now.wall, let target {
-            // The token had room when it was registered, so this fails for no reason that time could mend.
-            if let renewed = try? announce(target, asks: false, in: view, now: now, using: &generator) {
+        if let refreshAt = schedule.refreshAt, refreshAt <= now.wall, !targets.isEmpty {
+            // The tokens had room when they were registered, so this fails for no reason that time could mend.
+            if let renewed = try? announce(targets, asks: false, in: view, now: now, using: &generator) {
                 due.events += renewed.events
                 due.changed.formUnion(renewed.changed)
             }

@@ -2,7 +2,8 @@ public import PushModel
 public import Secp256k1Keys
 
 /// The origin: anyone who sends a message into a group wakes the others' devices. A value; it sends nothing,
-/// and what it returns is for the caller to publish.
+/// and what it returns is for the caller to publish, which `MarmotPublisher` of the product `MarmotPublishing`
+/// does.
 ///
 /// Best effort: the message comes first, and whatever becomes of a trigger never delays or fails it.
 public struct MarmotOrigin: Sendable {
@@ -12,6 +13,8 @@ public struct MarmotOrigin: Sendable {
         public var lists: [XOnlyKey: RelayList] = [:]
         /// Relays' own words about their limits (NIP-11).
         public var information: [String: RelayInformation] = [:]
+        /// Relays that an app was built with, for servers of which no list was found.
+        public var fallbacks: [XOnlyKey: [String]] = [:]
 
         public init() {}
     }
@@ -77,12 +80,8 @@ public struct MarmotOrigin: Sendable {
                 continue
             }
             let frame = TriggerFrame(relays.compactMap { directory.information[$0] })
-            var items = group.tokens.map(\.box)
-            items += TriggerBatch.decoys(for: items, group.format, using: &generator)
-            items.shuffle(using: &generator)
-            for var batch in TriggerBatch.split(items, group.format, frame, path) {
-                TriggerBatch.fill(&batch, group.format, frame, path, using: &generator)
-                batch.shuffle(using: &generator)
+            let items = group.tokens.map(\.box).shuffled(using: &generator)
+            for batch in TriggerBatch.triggers(items, group.format, frame, path, using: &generator) {
                 let wrap = try wrap(batch, group, path, relays, now: now, using: &generator)
                 notification.triggers.append(
                     Trigger(server: group.server, format: group.format, wrap: wrap, relays: relays))
@@ -102,12 +101,14 @@ public struct MarmotOrigin: Sendable {
     /// Where a group's triggers go (docs/conformance/marmot.md): by `push-v1` the owners' hints come first,
     /// by `mip05` the server's own list, and the seed text knows that list alone.
     private func relays(of group: Group, _ path: GiftWrap.Path) -> [String] {
-        let list = directory.lists[group.server]?.relays ?? []
+        let list = directory.lists[group.server]?.relays
+        // A list may be empty: then nothing stands in for it but what owners say.
+        let own = list ?? RelayList.usable(directory.fallbacks[group.server] ?? [])
         let wanted: [String] =
             switch GossipProfile(group.format) {
-            case .seed: list
-            case .mip05: list.isEmpty ? group.hints : list
-            case .pushV1: group.hints.isEmpty ? list : group.hints
+            case .seed: own
+            case .mip05: list?.isEmpty ?? true && !group.hints.isEmpty ? group.hints : own
+            case .pushV1: group.hints.isEmpty ? own : group.hints
             }
         let longest = group.tokens.map(\.box.count).max() ?? 0
         return wanted.filter { address in

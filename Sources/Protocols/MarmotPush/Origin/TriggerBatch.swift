@@ -2,7 +2,7 @@ import PushModel
 
 /// Cuts encrypted tokens into triggers.
 enum TriggerBatch {
-    /// Fills one trigger after the other, each as far as the format's measure and the frame allow.
+    /// Without decoys: fills one trigger after the other, each as far as the format's measure and the frame allow.
     ///
     /// - Parameter items: each of which fits a trigger of its own.
     static func split(
@@ -22,21 +22,52 @@ enum TriggerBatch {
         return batches
     }
 
-    /// Random items of the sizes that the real ones have, for a notification as a whole.
-    static func decoys(
-        for real: [Secret], _ format: TokenFormat, using generator: inout some RandomNumberGenerator
-    ) -> [Secret] {
-        (0..<Int.random(in: format.decoys, using: &generator)).map { _ in decoy(for: real, &generator) }
+    /// Cuts a notification's tokens into triggers, each with decoys of its own and shuffled (spec, "Processing
+    /// Flow" step 3: an event has 2 to 5 of them). Where a relay takes few tokens at a time there are two
+    /// decoys, or as many as fit: a real token comes first.
+    ///
+    /// - Parameter items: real ones, each of which fits a trigger of its own.
+    static func triggers(
+        _ items: [Secret], _ format: TokenFormat, _ frame: TriggerFrame, _ path: GiftWrap.Path,
+        using generator: inout some RandomNumberGenerator
+    ) -> [[Secret]] {
+        var triggers: [[Secret]] = []
+        var rest = items[...]
+        // As long as a decoy may be, for it is as long as some real item.
+        let longest = items.map(\.count).max() ?? 0
+        let capacity =
+            (1...format.batch).last {
+                frame.takes(format, tokens: $0, bytes: $0 * longest, path)
+            } ?? 1
+        while let first = rest.popFirst() {
+            let drawn = Int.random(in: format.decoys, using: &generator)
+            let decoys = capacity < 2 * format.decoys.upperBound ? min(2, capacity - 1) : drawn
+            var batch = [first]
+            var bytes = first.count
+            while let item = rest.first {
+                let count = batch.count + 1 + decoys
+                let all = bytes + item.count + decoys * longest
+                guard count <= format.batch, frame.takes(format, tokens: count, bytes: all, path) else {
+                    break
+                }
+                batch.append(rest.removeFirst())
+                bytes += item.count
+            }
+            fill(&batch, upTo: max(batch.count + decoys, format.leastItems), format, frame, path, &generator)
+            batch.shuffle(using: &generator)
+            triggers.append(batch)
+        }
+        return triggers
     }
 
-    /// Fills a trigger up to the fewest items that its format asks for, as far as the frame allows.
-    static func fill(
-        _ batch: inout [Secret], _ format: TokenFormat, _ frame: TriggerFrame, _ path: GiftWrap.Path,
-        using generator: inout some RandomNumberGenerator
+    /// Fills a trigger up with decoys, as far as the frame allows.
+    private static func fill(
+        _ batch: inout [Secret], upTo count: Int, _ format: TokenFormat, _ frame: TriggerFrame,
+        _ path: GiftWrap.Path, _ generator: inout some RandomNumberGenerator
     ) {
         let real = batch
         var bytes = batch.reduce(0) { $0 + $1.count }
-        while batch.count < format.leastItems {
+        while batch.count < count {
             let more = decoy(for: real, &generator)
             bytes += more.count
             guard frame.takes(format, tokens: batch.count + 1, bytes: bytes, path) else { break }

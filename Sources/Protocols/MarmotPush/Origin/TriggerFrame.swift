@@ -72,7 +72,7 @@ extension TokenFormat {
     /// Fewest items of a trigger that we write.
     var leastItems: Int { self == .seed ? MarmotLimits.seedLeastItems : 1 }
 
-    /// How many decoys a notification gets: random bytes in every format, and never somebody's real token,
+    /// How many decoys a trigger gets: random bytes in every format, and never somebody's real token,
     /// which would wake a stranger and tie two groups together (docs/conformance/marmot.md).
     var decoys: ClosedRange<Int> {
         switch self {

@@ -17,7 +17,10 @@ public enum GossipEvent {
         return rumor(NostrKind.tokenRequest, tags, author, createdAt)
     }
 
-    /// 448 of a tag profile; several when one would be too large for a group message.
+    /// 448 of a tag profile; several when one would be too large for a group message. They are cut between
+    /// leaves: whoever reads one takes what it says of a leaf for all that there is.
+    ///
+    /// A leaf whose tokens alone would be too large is left out, for its owner to say.
     public static func lists(
         _ listed: [ListedToken], answering request: GossipReference, _ profile: GossipProfile,
         author: XOnlyKey, at createdAt: Int64
@@ -25,9 +28,10 @@ public enum GossipEvent {
         var references: [[String]] = []
         if let id = request.id { references.append(["e", Hex.encode(id)]) }
         if profile == .seed, let nonce = request.nonce { references.append(["responding_to", nonce]) }
-        let tags = listed.map { $0.token.tag(leaf: $0.leaf) }
-        return parts(tags, size: { $0.reduce(8) { $0 + $1.utf8.count + 3 } })
-            .map { rumor(NostrKind.tokenList, $0 + references, author, createdAt) }
+        return parts(listed, leaf: \.leaf, size: { tagBytes($0.token.tag(leaf: $0.leaf)) }).map { part in
+            rumor(
+                NostrKind.tokenList, part.map { $0.token.tag(leaf: $0.leaf) } + references, author, createdAt)
+        }
     }
 
     /// 449 of `seed`: one's complete new set.
@@ -50,12 +54,14 @@ public enum GossipEvent {
         json(NostrKind.tokenRequest, records, .tokens, author, createdAt)
     }
 
-    /// 448 of `push-v1`; several when one would be too large.
+    /// 448 of `push-v1`; several when one would be too large, cut between leaves.
     public static func recordLists(
         _ records: [PushRecord], author: XOnlyKey, at createdAt: Int64
     ) -> [NostrEvent] {
-        parts(records, most: MarmotLimits.recordsOfList, size: { _ in MarmotLimits.recordBytes })
-            .map { json(NostrKind.tokenList, $0, .tokens, author, createdAt) }
+        parts(
+            records, most: MarmotLimits.recordsOfList, leaf: \.key.leaf,
+            size: { _ in MarmotLimits.recordBytes }
+        ).map { json(NostrKind.tokenList, $0, .tokens, author, createdAt) }
     }
 
     /// 449 of `push-v1`.
@@ -79,20 +85,30 @@ public enum GossipEvent {
         .rumor(kind: kind, createdAt: createdAt, tags: tags, content: Secret([]), author: author)
     }
 
-    /// Cuts entries into runs that a group message has room for.
+    private static func tagBytes(_ tag: [String]) -> Int { tag.reduce(8) { $0 + $1.utf8.count + 3 } }
+
+    /// Cuts entries into runs that a group message has room for, and none of them within a leaf.
     private static func parts<Entry>(
-        _ entries: [Entry], most: Int = .max, size: (Entry) -> Int
+        _ entries: [Entry], most: Int = .max, leaf: (Entry) -> UInt32, size: (Entry) -> Int
     ) -> [[Entry]] {
+        var leaves: [(leaf: UInt32, entries: [Entry])] = []
+        for entry in entries.sorted(by: { leaf($0) < leaf($1) }) {
+            if leaves.last?.leaf != leaf(entry) { leaves.append((leaf(entry), [])) }
+            leaves[leaves.count - 1].entries.append(entry)
+        }
         var parts: [[Entry]] = []
         var bytes = 0
-        for entry in entries {
-            let more = size(entry)
-            let isFull = bytes + more > MarmotLimits.gossipEventBytes || (parts.last?.count ?? 0) >= most
+        for (_, entries) in leaves {
+            let more = entries.reduce(0) { $0 + size($1) }
+            guard more <= MarmotLimits.gossipEventBytes, entries.count <= most else { continue }
+            let isFull =
+                bytes + more > MarmotLimits.gossipEventBytes
+                || (parts.last?.count ?? 0) + entries.count > most
             if parts.isEmpty || isFull {
                 parts.append([])
                 bytes = 0
             }
-            parts[parts.count - 1].append(entry)
+            parts[parts.count - 1] += entries
             bytes += more
         }
         return parts

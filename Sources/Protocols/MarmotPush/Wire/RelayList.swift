@@ -6,8 +6,10 @@ public struct RelayList: Sendable {
     /// `ws` and `wss` addresses in the order of the `relay` tags, each once; at most
     /// ``MarmotLimits/relaysOfList``.
     public let relays: [String]
-    public let createdAt: Int64
-    private let id: [UInt8]
+    /// As it was read, signature and all.
+    public let event: NostrEvent
+
+    public var createdAt: Int64 { event.createdAt }
 
     /// Reads a list. `relay` tags without a usable address, and all other tags, are passed over.
     ///
@@ -16,8 +18,7 @@ public struct RelayList: Sendable {
         guard event.kind == NostrKind.relayList else { throw MarmotError(.malformedRelayList) }
         guard event.isSigned else { throw MarmotError(.badSignature) }
         relays = Self.usable(event.tags.lazy.filter { $0.count > 1 && $0[0] == "relay" }.map { $0[1] })
-        createdAt = event.createdAt
-        id = event.id
+        self.event = event
     }
 
     /// The list in force among events that relays returned: the author's newest, and of one second the one
@@ -35,7 +36,7 @@ public struct RelayList: Sendable {
     /// Whether this list takes the place of another by the same author.
     public func replaces(_ other: RelayList) -> Bool {
         if createdAt != other.createdAt { return createdAt > other.createdAt }
-        return id.lexicographicallyPrecedes(other.id)
+        return event.id.lexicographicallyPrecedes(other.event.id)
     }
 
     /// Makes the event: one `relay` tag for each address, no content.
@@ -47,7 +48,8 @@ public struct RelayList: Sendable {
             content: Secret([]), by: pair, auxiliary: auxiliary)
     }
 
-    static func usable(_ addresses: some Sequence<String>) -> [String] {
+    /// Addresses that have the form of one, each once, at most ``MarmotLimits/relaysOfList``.
+    package static func usable(_ addresses: some Sequence<String>) -> [String] {
         var kept: [String] = []
         for address in addresses where kept.count < MarmotLimits.relaysOfList {
             guard address.utf8.count <= MarmotLimits.relayURLBytes, hasHost(address), !kept.contains(address)
