@@ -124,6 +124,16 @@ let rooms: [Target] = [
     library("Stores/PostgresStore", ["PushModel", "Dialling", "CPostgres", lifecycle])
 ]
 
+// What an app publishes by; the relay publishes by it too.
+let publishing: [Target] = [
+    library(
+        "Publishing/MarmotPublishing",
+        [
+            "PushModel", "WireFormats", "Secp256k1Keys", "EventLoops", "WebSocket", "MarmotPush", "WebClient",
+            nioCore, nioPosix
+        ])
+]
+
 // L3: transports, and what stands beside the relay: simulators, benchmarks, test support.
 let doors: [Target] = [
     library(
@@ -134,8 +144,8 @@ let doors: [Target] = [
     library(
         "Ingress/NostrIngress",
         [
-            "PushModel", "WireFormats", "Secp256k1Keys", "EventLoops", "WebSocket", "MarmotPush", "Delivery",
-            nioCore, metrics, lifecycle
+            "PushModel", "WireFormats", "Secp256k1Keys", "EventLoops", "WebSocket", "MarmotPush",
+            "MarmotPublishing", "Delivery", nioCore, metrics, lifecycle
         ]),
     library(
         "Ingress/SwarmIngress",
@@ -185,7 +195,8 @@ let application: [Target] = [
             "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "AtRest", "ZulipPush", "Delivery",
             "Dialling", "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore",
             "PostgresStore", "HTTPIngress",
-            "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
+            "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "MarmotPublishing", "NostrIngress",
+            "WebSocket",
             "NextcloudPush", "RSAKeys", "SessionPush", "SwarmIngress", "StatusPush", "WakuIngress",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL
         ]),
@@ -283,7 +294,7 @@ let suites: [Target] = [
             "Dialling", "DialTesting", "PushTesting", "DeliveryTesting", "EventLoops", "Simulators",
             "WireFormats", "ZulipPush",
             "SQLiteStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
-            "MarmotPush", "HTTPIngress", "HTTP2Client", "NextcloudPush", "RSAKeys",
+            "MarmotPush", "MarmotPublishing", "HTTPIngress", "HTTP2Client", "NextcloudPush", "RSAKeys",
             "NostrIngress", "WebSocket", "SessionPush", "SwarmIngress", "EdwardsKeys", "StatusPush",
             "WakuIngress", lifecycle, logging, metrics, arguments, nioCore, nioPosix, nioHTTP1, nioSSL,
             crypto,
@@ -304,9 +315,15 @@ let suites: [Target] = [
     tests(
         "Ingress/NostrIngressTests",
         [
-            "PushModel", "PushTesting", "EventLoops", "NostrIngress", "MarmotPush", "WebSocket", "Simulators",
-            "Secp256k1Keys", "WireFormats", "Delivery", "MemoryStore", "PostgresStore", "AtRest", nioCore,
-            nioPosix, metrics
+            "PushModel", "PushTesting", "EventLoops", "NostrIngress", "MarmotPush", "MarmotPublishing",
+            "WebSocket", "Simulators", "Secp256k1Keys", "WireFormats", "Delivery", "MemoryStore",
+            "PostgresStore", "AtRest", nioCore, nioPosix, metrics
+        ]),
+    tests(
+        "Publishing/MarmotPublishingTests",
+        [
+            "PushModel", "PushTesting", "Dialling", "DialTesting", "EventLoops", "MarmotPublishing",
+            "MarmotPush", "WebSocket", "Simulators", "Secp256k1Keys", nioPosix
         ]),
     tests("Proving/SimulationTests", ["Simulation"]),
     tests(
@@ -355,6 +372,7 @@ let package = Package(
         .executable(name: "sealbell", targets: ["sealbell"]),
         .library(name: "ZulipPush", targets: ["ZulipPush"]),
         .library(name: "MarmotPush", targets: ["MarmotPush"]),
+        .library(name: "MarmotPublishing", targets: ["MarmotPublishing"]),
         .library(name: "NextcloudPush", targets: ["NextcloudPush"]),
         .library(name: "SessionPush", targets: ["SessionPush"]),
         .library(name: "StatusPush", targets: ["StatusPush"]),
@@ -374,6 +392,6 @@ let package = Package(
         dependency("https://github.com/jpsim/Yams", "6.2.2"),
         dependency("https://github.com/swiftlang/swift-docc-plugin", "1.5.0")
     ],
-    targets: foundations + ownC + rooms + doors + application + suites + fuzzing,
+    targets: foundations + ownC + rooms + publishing + doors + application + suites + fuzzing,
     swiftLanguageModes: [.v6]
 )

@@ -3,7 +3,8 @@
 enum Layers {
     /// Folders of `Sources/`, lowest layer first. Arrows point down, from a row to one above it in this list.
     static let rows: [[String]] = [
-        ["Foundations"], ["Protocols", "Delivery", "Services", "Stores"], ["Ingress"], ["Relay"]
+        ["Foundations"], ["Protocols", "Delivery", "Services", "Stores"], ["Publishing"], ["Ingress"],
+        ["Relay"]
     ]
     /// The row whose targets never import each other.
     static let neighbours = 1

@@ -88,12 +88,5 @@ package struct NostrLimits: Sendable {
     /// from then on.
     package static let backlog = MarmotLimits.backdating + MarmotLimits.clockSlack
 
-    /// A relay's document (NIP-11).
-    package static let documentDeadline = Duration.seconds(5)
-    /// Relays that one event is published to at once: lists name at most sixteen.
-    package static let publications = 16
-    /// Relay lists that are looked at when a key's is asked for.
-    package static let lists = 64
-
     package init() {}
 }

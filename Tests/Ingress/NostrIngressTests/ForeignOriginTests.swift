@@ -1,5 +1,6 @@
 import EventLoops
 import Foundation
+import MarmotPublishing
 import MarmotPush
 import NIOPosix
 import NostrIngress

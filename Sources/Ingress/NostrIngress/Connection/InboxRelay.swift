@@ -1,4 +1,5 @@
 import Delivery
+import MarmotPublishing
 import MarmotPush
 import NIOCore
 import PushModel

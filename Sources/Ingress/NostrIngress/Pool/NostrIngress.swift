@@ -1,6 +1,7 @@
 package import CoreMetrics
 package import Delivery
 import EventLoops
+package import MarmotPublishing
 package import MarmotPush
 import NIOCore
 package import PushModel

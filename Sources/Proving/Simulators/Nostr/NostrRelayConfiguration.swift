@@ -65,6 +65,8 @@ public struct NostrRelayKnobs: Sendable, Equatable {
     public var takesProofsSilently = false
     /// A refused event is answered with an empty id, as by nostr-relay 1.14.
     public var refusesWithoutID = false
+    /// Events and requests are refused by NOTICE alone, without OK or CLOSED, as requests by strfry up to 1.0.
+    public var refusesByNoticeAlone = false
     public var lies: Set<Lie> = []
     /// Every event is sent so often.
     public var copies = 1

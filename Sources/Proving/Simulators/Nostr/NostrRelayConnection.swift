@@ -139,6 +139,7 @@ extension NostrRelayConnection {
             hub.count { $0.refusals += 1 }
             hub.note(.published(event, isAccepted: false))
             if refusal.reason == .authRequired { sendChallenge(knobs) }
+            if knobs.refusesByNoticeAlone { return say(.notice(text: refusal.text), knobs) }
             let id = knobs.refusesWithoutID ? [] : event.id
             return say(.ok(id: id, isAccepted: false, text: refusal.text), knobs)
         }
@@ -227,6 +228,7 @@ extension NostrRelayConnection {
     ) {
         hub.count { $0.refusals += 1 }
         subscriptions[name] = nil
+        if knobs.refusesByNoticeAlone { return say(.notice(text: "\(reason.rawValue): \(words)"), knobs) }
         say(.closed(subscription: name, text: "\(reason.rawValue): \(words)"), knobs)
     }
 

@@ -1,5 +1,6 @@
 public import MarmotPush
 public import NIOCore
+import NIOPosix
 import NIOSSL
 public import PushModel
 public import ServiceLifecycle
@@ -27,6 +28,11 @@ public final class NostrRelaySimulator: Service {
         authority: CertificateAuthority?, eventLoopGroup: any EventLoopGroup
     ) {
         self.init(configuration, authority: authority, world: .live, eventLoopGroup: eventLoopGroup)
+    }
+
+    /// Without TLS, on event loops that the process shares.
+    public convenience init(_ configuration: NostrRelayConfiguration = NostrRelayConfiguration()) {
+        self.init(configuration, authority: nil, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
     }
 
     package init(

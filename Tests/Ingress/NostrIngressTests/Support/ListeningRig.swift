@@ -1,6 +1,7 @@
 import CoreMetrics
 import Delivery
 import EventLoops
+import MarmotPublishing
 import MarmotPush
 import NIOPosix
 import NostrIngress

@@ -1,3 +1,4 @@
+import MarmotPublishing
 import NostrIngress
 import PushModel
 import Synchronization

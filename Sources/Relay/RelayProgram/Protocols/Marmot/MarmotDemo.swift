@@ -1,4 +1,5 @@
 import EventLoops
+import MarmotPublishing
 import MarmotPush
 import NIOCore
 import NostrIngress

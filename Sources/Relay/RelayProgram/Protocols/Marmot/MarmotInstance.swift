@@ -1,6 +1,7 @@
 import AdminIngress
 import Delivery
 import EventLoops
+import MarmotPublishing
 import MarmotPush
 import NIOCore
 import NostrIngress

@@ -1,4 +1,5 @@
 import Foundation
+import MarmotPublishing
 import MarmotPush
 import PushModel
 import PushTesting

@@ -1,3 +1,4 @@
+import MarmotPublishing
 import MarmotPush
 import NIOPosix
 import NostrIngress

@@ -14,14 +14,19 @@ extension RelayInformation {
 
     /// Fetches documents over https (NIP-11). The relay's own host and port are asked, and plain `ws` ones
     /// are not: they stand on this machine.
-    package static func fetch(_ web: any WebFetch) -> DocumentFetch {
+    ///
+    /// - Parameter isStranger: whether somebody else named the relay, so that it must stand at a public
+    ///   address.
+    package static func fetch(
+        _ web: any WebFetch, isStranger: @escaping @Sendable (WebSocketAddress) -> Bool = { _ in false }
+    ) -> DocumentFetch {
         { address in
             guard address.isSecure, !address.isOnion else { return nil }
             let request = WebRequest(
                 .get, url: "https://\(address.authority)\(address.target)",
                 headers: [("accept", "application/nostr+json")],
-                answerLimitBytes: MarmotLimits.informationBytes, deadline: NostrLimits.documentDeadline,
-                publicAddressesOnly: false)
+                answerLimitBytes: MarmotLimits.informationBytes, deadline: PublishingLimits.documentDeadline,
+                publicAddressesOnly: isStranger(address))
             do throws(WebError) {
                 let answer = try await web.fetch(request)
                 // A relay whose document cannot be read is none the worse.

@@ -1,0 +1,170 @@
+import EventLoops
+public import MarmotPush
+import NIOPosix
+public import PushModel
+public import Secp256k1Keys
+import Synchronization
+import WebClient
+package import WebSocket
+
+/// Wakes a group's phones: looks up where their notification servers listen, makes the triggers, and hands
+/// them to the relays there.
+///
+/// One of it serves an app for all groups. It remembers relay lists (``kept()``) and documents, and each
+/// trigger has connections of its own, which end with it.
+///
+/// ```swift
+/// let publisher = try MarmotPublisher(.init(lookUp: ["wss://relay.example.org"]))
+/// do throws(Unreached) {
+///     try await publisher.wake(tokens)
+/// } catch {
+///     show(error.servers)
+/// }
+/// ```
+public final class MarmotPublisher: Sendable {
+    /// A proxy of Tor's, by SOCKS5. Names are looked up by the proxy, every trigger has SOCKS credentials of
+    /// its own and so a circuit of its own (`IsolateSOCKSAuth`), and nothing is published another way when
+    /// the proxy is not there. Relays' documents are not fetched.
+    public struct Tor: Sendable {
+        public var host: String
+        public var port: Int
+
+        /// - Parameter port: 9050 is the daemon's, 9150 Tor Browser's; an app that brings Tor has its own.
+        public init(host: String = "127.0.0.1", port: Int = 9050) {
+            self.host = host
+            self.port = port
+        }
+    }
+
+    public struct Settings: Sendable {
+        /// Relays at which servers' lists of kind 10050 are looked up: those that the app itself uses.
+        public var lookUp: [String]
+        /// Where a server listens as far as the app was built to know, for as long as no list is found.
+        public var builtIn: [XOnlyKey: [String]]
+        /// Off by default (spec, "Privacy": clients SHOULD offer it).
+        public var tor: Tor?
+        /// Whether triggers of the seed text are sealed.
+        public var seedPath = GiftWrap.Path.sealed
+        /// Whether relays are dialled at private addresses, and without TLS at this machine's: for trials.
+        /// Relays of ``lookUp`` and ``builtIn`` are in any case.
+        public var reachesLocalRelays = false
+
+        public init(lookUp: [String], builtIn: [XOnlyKey: [String]] = [:], tor: Tor? = nil) {
+            self.lookUp = lookUp
+            self.builtIn = builtIn
+            self.tor = tor
+        }
+    }
+
+    let settings: Settings
+    let limits: PublishingLimits
+    let world: World
+    let line: NostrPublisher
+    let documents: DocumentFetch?
+    let book: Mutex<RelayBook>
+    let flights = Flights()
+
+    /// - Parameter kept: what ``kept()`` returned in an earlier run.
+    /// - Throws: `.malformedRelay` for an address of the settings that is none, or that only Tor reaches.
+    public convenience init(
+        _ settings: Settings, keeping kept: Secret? = nil
+    ) throws(PublishingError) {
+        let group = MultiThreadedEventLoopGroup.singleton
+        let client: WebSocketClient
+        do { client = try WebSocketClient(executor: LoopExecutor(group.next())) } catch {
+            throw PublishingError(.noTrust)
+        }
+        try self.init(
+            settings, keeping: kept, client: client, web: HTTPSFetch(group: group, world: .live), world: .live
+        )
+    }
+
+    package init(
+        _ settings: Settings, keeping kept: Secret? = nil, client: WebSocketClient, web: any WebFetch,
+        world: World, limits: PublishingLimits = PublishingLimits()
+    ) throws(PublishingError) {
+        self.settings = settings
+        self.world = world
+        self.limits = limits
+        let own = settings.lookUp + settings.builtIn.values.joined()
+        var hosts: Set<String> = []
+        for url in own {
+            // Which rule of addresses it breaks is of no matter.
+            guard let relay = try? NostrRelay(url), !relay.address.isOnion || settings.tor != nil else {
+                throw PublishingError(.malformedRelay)
+            }
+            hosts.insert(relay.address.authority)
+        }
+        let (known, local) = (hosts, settings.reachesLocalRelays)
+        documents =
+            settings.tor == nil
+            ? RelayInformation.fetch(web) { !local && !known.contains($0.authority) } : nil
+        line = NostrPublisher(
+            client: client, proxy: settings.tor.map { SOCKS5Proxy(host: $0.host, port: $0.port) },
+            world: world, grace: limits.grace)
+        book = Mutex(kept.map { RelayBook(keeping: $0) } ?? RelayBook())
+    }
+
+    /// What is worth keeping between two runs of the app: servers' relay lists, which are public.
+    public func kept() -> Secret { book.withLock { $0.encoded() } }
+
+    /// Wakes the phones of these tokens. To be called when the message itself is published, and beside
+    /// whatever else the app does: it takes up to two minutes where relays do not answer.
+    ///
+    /// - Parameter tokens: what ``MarmotOrigin/choose(from:in:sender:now:)`` returned, of one group; none
+    ///   wakes nobody.
+    /// - Returns: what became of each server's triggers.
+    /// - Throws: ``Unreached`` when phones were not woken; those of other servers are.
+    @discardableResult
+    public func wake(_ tokens: [GossipToken]) async throws(Unreached) -> [WakeReport] {
+        let groups = Dictionary(grouping: tokens, by: \.server)
+        let order = groups.sorted { left, right in
+            let isBuiltIn = (settings.builtIn[left.key] != nil, settings.builtIn[right.key] != nil)
+            if isBuiltIn.0 != isBuiltIn.1 { return isBuiltIn.0 }
+            if left.value.count != right.value.count { return left.value.count > right.value.count }
+            return left.key.bytes.lexicographicallyPrecedes(right.key.bytes)
+        }
+        var reports = await inTurns(order.prefix(PublishingLimits.servers), PublishingLimits.serversAtOnce) {
+            await self.wake($0.key, $0.value)
+        }
+        for (server, tokens) in order.dropFirst(PublishingLimits.servers) {
+            reports.append(WakeReport(server: server, tokens: tokens.count))
+        }
+        let missed = reports.filter { !$0.isReached }
+        guard missed.isEmpty else {
+            throw Unreached(servers: missed, reached: reports.filter(\.isReached))
+        }
+        return reports
+    }
+
+    /// Runs `body` on each, so many at once, and returns what came of them in order.
+    func inTurns<Item: Sendable, Result: Sendable>(
+        _ items: some Sequence<Item>, _ limit: Int, _ body: @escaping @Sendable (Item) async -> Result
+    ) async -> [Result] {
+        await withTaskGroup(of: (Int, Result).self) { group in
+            var results: [(Int, Result)] = []
+            for (index, item) in items.enumerated() {
+                if index >= limit, let result = await group.next() { results.append(result) }
+                group.addTask { (index, await body(item)) }
+            }
+            for await result in group { results.append(result) }
+            return results.sorted { $0.0 < $1.0 }.map(\.1)
+        }
+    }
+}
+
+/// What a publisher refuses to be made of.
+public typealias PublishingError = CodedError<PublishingErrorCode>
+
+public enum PublishingErrorCode: String, PushErrorCode {
+    case malformedRelay, noTrust
+
+    public var blame: Blame { .ourselves }
+    public var retry: RetryAdvice { .never }
+    public var sentence: String {
+        switch self {
+        case .malformedRelay: "A relay of the settings has no address that can be dialled."
+        case .noTrust: "The system's certificates cannot be read."
+        }
+    }
+}

@@ -1,0 +1,195 @@
+import DialTesting
+import Dialling
+import MarmotPush
+import PushModel
+import PushTesting
+import Secp256k1Keys
+import Simulators
+import Testing
+import WebSocket
+
+@testable import MarmotPublishing
+
+@Suite("Waking a group's phones", .timeLimit(.minutes(30)))
+struct PublisherTests {
+    static let formats = TokenFormat.allCases
+
+    @Test("The server's list is found, and every relay of it gets the trigger", arguments: formats)
+    func list(_ format: TokenFormat) async throws {
+        let rig = try await RelayRig(relays: 3)
+        rig.publishList(Array(rig.urls.suffix(2)))
+        let publisher = try rig.publisher(lookUp: [rig.urls[0]])
+        let reports = try await publisher.wake([try rig.token(format), try rig.token(format)])
+        #expect(reports.count == 1 && reports[0].isReached && reports[0].hasList)
+        #expect(reports[0].relays.map(\.answer) == [.accepted, .accepted])
+        #expect(rig.wraps(0).isEmpty && rig.wraps(1).map(\.id) == rig.wraps(2).map(\.id))
+        #expect(try rig.opened(rig.wraps(1)) == 2)
+        await rig.stop()
+    }
+
+    @Test("The list is looked up once for several messages, also at once, and again after a day")
+    func cache() async throws {
+        let rig = try await RelayRig()
+        rig.publishList(rig.urls)
+        // Of which relays' clocks have no bound: events may be old, and not from the future.
+        let clock = ManualClock(start: World.live.now() - .seconds(200_000))
+        var world = World.live
+        world.now = { clock.now }
+        let publisher = try rig.publisher(world: world)
+        let token = try rig.token()
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<5 { group.addTask { _ = await missed(publisher, [token]) } }
+        }
+        #expect(rig.relays[0].counters.requests == 1 && rig.wraps().count == 5)
+        clock.advance(by: .seconds(86_399))
+        #expect(await missed(publisher, [token]) == nil)
+        #expect(rig.relays[0].counters.requests == 1)
+        clock.advance(by: .seconds(1))
+        #expect(await missed(publisher, [token]) == nil)
+        #expect(rig.relays[0].counters.requests == 2)
+        await rig.stop()
+    }
+
+    @Test("A later run knows the list, and asks nobody")
+    func kept() async throws {
+        let rig = try await RelayRig()
+        rig.publishList(rig.urls)
+        let first = try rig.publisher()
+        let token = try rig.token()
+        #expect(await missed(first, [token]) == nil)
+        let second = try rig.publisher(keeping: first.kept())
+        #expect(await missed(second, [token]) == nil)
+        #expect(rig.relays[0].counters.requests == 1)
+        await rig.stop()
+    }
+
+    @Test("Nobody knows where the server listens: it is thrown, and the others are woken all the same")
+    func unreachable() async throws {
+        let rig = try await RelayRig()
+        rig.publishList(rig.urls)
+        let stranger = Secp256k1KeyPair.generate(.live).publicKey
+        let error = try #require(
+            await missed(try rig.publisher(), [try rig.token(to: stranger), try rig.token()]))
+        #expect(error.servers.map(\.server) == [stranger] && error.reached.map(\.server) == [rig.server])
+        #expect(error.servers[0].relays.isEmpty && !error.servers[0].hasList)
+        #expect(error.servers[0].sentence == WakeReport.notFound)
+        #expect(try rig.opened(rig.wraps()) == 1)
+        await rig.stop()
+    }
+
+    @Test("Nobody to wake is no failure")
+    func nobody() async throws {
+        let rig = try await RelayRig(relays: 0)
+        #expect(try await rig.publisher(lookUp: []).wake([]).isEmpty)
+    }
+
+    @Test("Without a list the relays that the app was built with serve")
+    func builtIn() async throws {
+        let rig = try await RelayRig()
+        let publisher = try rig.publisher(lookUp: [], builtIn: [rig.server: rig.urls])
+        #expect(await missed(publisher, [try rig.token()]) == nil)
+        #expect(try rig.opened(rig.wraps()) == 1)
+        await rig.stop()
+    }
+
+    @Test("An empty list is an answer: nothing stands in for it")
+    func emptyList() async throws {
+        let rig = try await RelayRig()
+        rig.publishList([])
+        let publisher = try rig.publisher(builtIn: [rig.server: rig.urls])
+        let error = try #require(await missed(publisher, [try rig.token()]))
+        #expect(error.servers[0].hasList && rig.wraps().isEmpty)
+        await rig.stop()
+    }
+
+    @Test("One relay of two is dead: the other has the trigger, and that is enough")
+    func oneDead() async throws {
+        let rig = try await RelayRig(relays: 2)
+        rig.publishList(rig.urls)
+        await rig.relays[1].stop()
+        let reports = try await rig.publisher(lookUp: [rig.urls[0]]).wake([try rig.token()])
+        #expect(reports[0].relays.map(\.answer) == [.accepted, .unreachable])
+        await rig.stop()
+    }
+
+    @Test("A relay's name has two addresses of which one is dead", arguments: [true, false])
+    func twoAddresses(_ isDeadFirst: Bool) async throws {
+        let good = try await RelayRig()
+        let port = try #require(good.relays[0].port)
+        let dead = try DeadAddress(.silent, port: port)
+        let rig = try await RelayRig(
+            relays: 0, dialling: .swift(isDeadFirst ? [dead.address, .here] : [.here, dead.address]))
+        let url = "ws://localhost:\(port)"
+        good.publishList([url], by: rig.key)
+        #expect(await missed(try rig.publisher(lookUp: [url]), [try rig.token()]) == nil)
+        #expect(good.wraps().count == 1)
+        await good.stop()
+    }
+
+    @Test("Hints of owners that lead nowhere: the server's own list is looked up, and serves")
+    func deadHints() async throws {
+        let rig = try await RelayRig()
+        rig.publishList(rig.urls)
+        let reports = try await rig.publisher()
+            .wake([try rig.token(.pushV1, hint: "ws://127.0.0.1:1")])
+        #expect(reports[0].relays.map(\.answer) == [.unreachable, .accepted])
+        #expect(try rig.opened(rig.wraps()) == 1)
+        await rig.stop()
+    }
+
+    @Test("A server that moved is found by its new list, and the same trigger goes there")
+    func moved() async throws {
+        let rig = try await RelayRig(relays: 2)
+        let clock = ManualClock(start: World.live.now())
+        var world = World.live
+        world.now = { clock.now }
+        rig.publishList(["ws://127.0.0.1:1"], age: 100)
+        let publisher = try rig.publisher(lookUp: [rig.urls[0]], world: world)
+        let first = try #require(await missed(publisher, [try rig.token()]))
+        #expect(first.servers[0].relays.map(\.answer) == [.unreachable])
+        rig.publishList([rig.urls[1]])
+        clock.advance(by: .seconds(60))
+        let reports = try await publisher.wake([try rig.token()])
+        #expect(reports[0].relays.map(\.answer) == [.unreachable, .accepted])
+        await rig.stop()
+    }
+
+    @Test("Somebody else's address without TLS, or of a private network, is not dialled")
+    func forbidden() async throws {
+        let rig = try await RelayRig(relays: 2)
+        rig.publishList([rig.urls[1]])
+        let publisher = try rig.publisher(lookUp: [rig.urls[0]], reachesLocalRelays: false)
+        for token in [
+            try rig.token(), try rig.token(.pushV1, hint: "wss://10.0.0.1"),
+            try rig.token(.pushV1, hint: "ws://relay.example.org"),
+            try rig.token(.pushV1, hint: "wss://[::1]")
+        ] {
+            let error = try #require(await missed(publisher, [token]))
+            #expect(error.servers[0].relays.allSatisfy { $0.answer == .forbidden })
+        }
+        #expect(rig.relays[1].counters.connections == 0)
+        await rig.stop()
+    }
+
+    @Test("Made-up servers hold up none that is real")
+    func madeUp() async throws {
+        let rig = try await RelayRig()
+        rig.publishList(rig.urls)
+        var tokens = [try rig.token()]
+        for _ in 0..<40 { tokens.append(try rig.token(to: Secp256k1KeyPair.generate(.live).publicKey)) }
+        let publisher = try rig.publisher(builtIn: [rig.server: rig.urls])
+        let error = try #require(await missed(publisher, tokens))
+        #expect(error.reached.map(\.server) == [rig.server] && error.servers.count == 40)
+        #expect(rig.relays[0].counters.requests <= PublishingLimits.servers)
+        await rig.stop()
+    }
+
+    @Test("A bad address of the settings is refused at the start")
+    func settings() throws {
+        for url in ["https://relay.example.org", "wss://user@relay.example.org", "", "ws://a.onion"] {
+            #expect(throws: PublishingError(.malformedRelay)) {
+                try MarmotPublisher(.init(lookUp: [url]))
+            }
+        }
+    }
+}
