@@ -195,8 +195,8 @@ let application: [Target] = [
             "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "AtRest", "ZulipPush", "Delivery",
             "Dialling", "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore",
             "PostgresStore", "HTTPIngress",
-            "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "MarmotPublishing", "NostrIngress",
-            "WebSocket",
+            "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "MarmotPublishing",
+            "NostrIngress", "WebSocket",
             "NextcloudPush", "RSAKeys", "SessionPush", "SwarmIngress", "StatusPush", "WakuIngress",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL
         ]),

@@ -321,7 +321,7 @@ public struct MarmotDevice: Sendable {
             due.events += answer(waiting, in: view, now: now)
         }
         if let refreshAt = schedule.refreshAt, refreshAt <= now.wall, !targets.isEmpty {
-            // The tokens had room when they were registered, so this fails for no reason that time could mend.
+            // The tokens had room when they were registered: it fails for no reason that time could mend.
             if let renewed = try? announce(targets, asks: false, in: view, now: now, using: &generator) {
                 due.events += renewed.events
                 due.changed.formUnion(renewed.changed)

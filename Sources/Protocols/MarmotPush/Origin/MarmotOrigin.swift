@@ -2,8 +2,8 @@ public import PushModel
 public import Secp256k1Keys
 
 /// The origin: anyone who sends a message into a group wakes the others' devices. A value; it sends nothing,
-/// and what it returns is for the caller to publish, which `MarmotPublisher` of the product `MarmotPublishing`
-/// does.
+/// and what it returns is for the caller to publish, as `MarmotPublisher` of the product `MarmotPublishing`
+/// does it.
 ///
 /// Best effort: the message comes first, and whatever becomes of a trigger never delays or fails it.
 public struct MarmotOrigin: Sendable {

@@ -2,7 +2,8 @@ import PushModel
 
 /// Cuts encrypted tokens into triggers.
 enum TriggerBatch {
-    /// Without decoys: fills one trigger after the other, each as far as the format's measure and the frame allow.
+    /// Without decoys: fills one trigger after the other, each as far as the format's measure and the frame
+    /// allow.
     ///
     /// - Parameter items: each of which fits a trigger of its own.
     static func split(

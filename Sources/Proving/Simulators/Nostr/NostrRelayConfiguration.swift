@@ -65,7 +65,8 @@ public struct NostrRelayKnobs: Sendable, Equatable {
     public var takesProofsSilently = false
     /// A refused event is answered with an empty id, as by nostr-relay 1.14.
     public var refusesWithoutID = false
-    /// Events and requests are refused by NOTICE alone, without OK or CLOSED, as requests by strfry up to 1.0.
+    /// Events and requests are refused by NOTICE alone, without OK or CLOSED, as strfry up to 1.0 does with
+    /// requests.
     public var refusesByNoticeAlone = false
     public var lies: Set<Lie> = []
     /// Every event is sent so often.

@@ -46,8 +46,8 @@ struct RelayTalk: Sendable {
 
     init(_ wish: Wish) { self.wish = wish }
 
-    /// Whether ``PublishingLimits/grace`` without a word counts as ``Event/quiet``; else the next word is waited
-    /// for as long as there is time.
+    /// Whether ``PublishingLimits/grace`` without a word counts as ``Event/quiet``; else the next word is
+    /// waited for as long as there is time.
     var isPressed: Bool {
         if notice != nil { return true }
         switch proof {

@@ -102,6 +102,7 @@ struct RelayRig {
     /// How many tokens of the wraps open, all together.
     func opened(_ wraps: [NostrEvent]) throws -> Int {
         try wraps.reduce(0) { sum, wrap in
+            // A decoy opens for nobody.
             let content = try TriggerContent(reading: try GiftWrap.unwrap(wrap, with: key).event)
             return sum
                 + content.chunks.count { (try? TokenBox.decrypt($0, content.format, with: key)) != nil }
