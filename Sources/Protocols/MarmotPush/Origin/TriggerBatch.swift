@@ -23,9 +23,9 @@ enum TriggerBatch {
         return batches
     }
 
-    /// Cuts a notification's tokens into triggers, each with decoys of its own and shuffled (spec, "Processing
-    /// Flow" step 3: an event has 2 to 5 of them). Where a relay takes few tokens at a time there are two
-    /// decoys, or as many as fit: a real token comes first.
+    /// Cuts a notification's tokens into triggers, shuffled and each with its own decoys (spec, "Processing
+    /// Flow": an event has 2 to 5 of them). Where a relay takes few tokens at a time there are two decoys, or
+    /// as many as fit: a real token comes first.
     ///
     /// - Parameter items: real ones, each of which fits a trigger of its own.
     static func triggers(
