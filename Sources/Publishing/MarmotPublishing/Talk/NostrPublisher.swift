@@ -59,16 +59,46 @@ package struct NostrPublisher: Sendable {
         await lookUp(key, at: relays, within: deadline).list
     }
 
-    /// The same, and whether any of the relays answered at all.
+    /// The same, and whether any of the relays answered at all. One that says nothing is not waited for when
+    /// another has a list.
     func lookUp(
         _ key: XOnlyKey, at relays: [NostrRelay], within deadline: Duration
     ) async -> (list: RelayList?, isAnswered: Bool) {
-        let relays = Array(relays.prefix(PublishingLimits.publications))
         let proxy = self.isolated
-        let found = await each(relays, nil) { relay in
-            await within(deadline) { await lists(of: key, from: relay, proxy) }
-        }.compactMap(\.self)
-        return (RelayList.newest(of: found.joined(), author: key), !found.isEmpty)
+        let answers = await withTaskGroup(of: Found.self) { group in
+            let relays = relays.prefix(PublishingLimits.publications)
+            for relay in relays {
+                group.addTask { .events(await within(deadline) { await lists(of: key, from: relay, proxy) }) }
+            }
+            var answers: [[NostrEvent]] = []
+            var isPressed = false
+            var open = relays.count
+            while open > 0, let found = await group.next() {
+                guard case .events(let events) = found else {
+                    group.cancelAll()
+                    continue
+                }
+                open -= 1
+                guard let events else { continue }
+                answers.append(events)
+                guard !events.isEmpty, !isPressed else { continue }
+                isPressed = true
+                group.addTask {
+                    // Ends early only when all the others have ended.
+                    try? await world.sleep(world.instant() + grace)
+                    return .enough
+                }
+            }
+            group.cancelAll()
+            return answers
+        }
+        return (RelayList.newest(of: answers.joined(), author: key), !answers.isEmpty)
+    }
+
+    private enum Found: Sendable {
+        case events([NostrEvent]?)
+        /// A list is there, and the others had their time.
+        case enough
     }
 
     private var isolated: SOCKS5Proxy? {
