@@ -40,8 +40,10 @@ struct StatusOperatorTests {
         let found = await RelayChecks(try relay.stage.configuration(), shell).check()
             .first { $0.subject == "\(alert) main" }
         #expect(found?.severity == .warning, "\(alert)")
-        let metrics = try await relay.admin("/metrics").text
-        #expect(metrics.contains("sealbell_alert{alert=\"\(alert)\",subject=\"main\"} 1"))
+        try await asked(for: "the metric of \(alert)") {
+            let metrics = try await relay.admin("/metrics").text
+            return metrics.contains("sealbell_alert{alert=\"\(alert)\",subject=\"main\"} 1")
+        }
         for word in hidden { #expect(!(status + relay.stage.log.all.joined()).contains(word)) }
     }
 
