@@ -164,7 +164,7 @@ final class FirstAttempts: Sendable {
     @discardableResult
     private func tell(_ id: PushID, to group: Group, at index: Int, orWait waits: Bool) -> Bool {
         let known = state.withLock { state -> (outcome: FirstOutcome, isWithdrawn: Bool)? in
-            // (A pending one that is being withdrawn after all was pending for the replies before.)
+            // One that ended with its registration is known, and still on its way out of the store.
             if let known = state.recent[id], !state.withdrawing.contains(id) {
                 return (known, state.withdrawn.contains(id))
             }

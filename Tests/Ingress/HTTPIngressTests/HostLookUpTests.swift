@@ -73,6 +73,20 @@ struct HostLookUpTests {
         }
     }
 
+    /// A name server on this machine.
+    private static func nameServer(
+        _ handler: some ChannelHandler & Sendable
+    ) async throws -> (channel: any Channel, port: UInt16) {
+        let channel = try await DatagramBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(handler)
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        return (channel, UInt16(channel.localAddress?.port ?? 0))
+    }
+
     /// Counts questions and answers none.
     private final class Silent: ChannelInboundHandler, Sendable {
         typealias InboundIn = AddressedEnvelope<ByteBuffer>
@@ -83,14 +97,7 @@ struct HostLookUpTests {
     @Test("A name server that does not answer about a peer's host is asked once for each kind of address")
     func silentServer() async throws {
         let silent = Silent()
-        let channel = try await DatagramBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(silent)
-                }
-            }
-            .bind(host: "127.0.0.1", port: 0).get()
-        let port = UInt16(channel.localAddress?.port ?? 0)
+        let (channel, port) = try await Self.nameServer(silent)
         let resolver = SystemResolver(threads: 1, waiting: 1) { SystemResolver.lookUpBriefly($0, port: port) }
         // The system's own resolver asks twice, and again for each domain of its search list. Where it leaves
         // name servers to another service, nobody is asked here.
@@ -147,14 +154,7 @@ struct HostLookUpTests {
     @Test("A name server's word that there is no such name is heard")
     func denied() async throws {
         let denying = Denying()
-        let channel = try await DatagramBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(denying)
-                }
-            }
-            .bind(host: "127.0.0.1", port: 0).get()
-        let port = UInt16(channel.localAddress?.port ?? 0)
+        let (channel, port) = try await Self.nameServer(denying)
         let resolver = SystemResolver(threads: 1, waiting: 1) { SystemResolver.lookUpBriefly($0, port: port) }
         let fault = await Self.fault(resolver, "peer.example")
         // Where the system leaves name servers to another service, nobody is asked here.
