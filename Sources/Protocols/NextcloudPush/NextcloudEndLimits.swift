@@ -36,4 +36,21 @@ extension NextcloudLimits {
     public static let unregistrationLife = Duration.seconds(30 * 86_400)
     /// What a device reads back of what it has kept: 32 unregistrations of 3 KiB each.
     public static let keptBytes = 256 << 10
+    /// Ids of one call of `exists`, as deployed servers have it.
+    public static let askedAtOnce = 200
+    /// `Authorization`: a login name of 255 bytes and an app password of 72, in base64, four times over.
+    public static let authorizationBytes = 2_048
+    /// Devices of one user: deployed servers serve the 20 that were used last.
+    public static let devicesPerUser = 100
+    /// Notifications that are kept for one user, and the bytes of their texts: half a record of 1 MiB.
+    public static let keptNotifications = 1_000
+    public static let keptNotificationBytes = 512 << 10
+    /// Longest texts of a notification: deployed servers have columns of 32 (app), 64 (type, id), 255
+    /// (subject) and 4,000 characters.
+    public static let appBytes = 32
+    public static let objectBytes = 64
+    public static let subjectBytes = 1_024
+    public static let messageBytes = 4_000
+    /// What is read back of one user: all of the above, each character escaped, and 100 devices of 1.2 KiB.
+    public static let userRecordBytes = 4 << 20
 }
