@@ -74,6 +74,7 @@ let nextcloudEndTargets: [String: Body] = [
         precondition(row.proxy.hasPrefix("https://") && !row.proxy.hasSuffix("/"))
         precondition(row.proxyServer.utf8.allSatisfy { (0x21...0x7E).contains($0) })
     },
+    "nextcloud-ocs": { bytes in readOCS(bytes) },
     "nextcloud-rows": { bytes in
         guard let first = bytes.first else { return }
         let kept = Secret(bytes.dropFirst())
@@ -92,6 +93,38 @@ let nextcloudEndTargets: [String: Body] = [
         }
     }
 ]
+
+/// Method, path, query, type, `Authorization`, one a line; the rest is the body.
+private func readOCS(_ bytes: UnsafeRawBufferPointer) {
+    let parts = bytes.split(separator: 0x0A, maxSplits: 5, omittingEmptySubsequences: false)
+    guard parts.count == 6 else { return }
+    let texts = parts.prefix(4).map { String(decoding: $0, as: UTF8.self) }
+    let head = OCSHead(
+        method: texts[0], path: texts[1], query: texts[2].isEmpty ? nil : texts[2], accept: texts[3],
+        contentType: texts[3], apiRequest: "true", authorization: Secret(parts[4]))
+    guard let request = OCSRequest(head) else { return }
+    if let credentials = request.credentials {
+        precondition(!credentials.user.isEmpty && !credentials.user.utf8.contains(0x3A))
+    }
+    let body = Secret(parts[5])
+    do throws(OCSRefusal) {
+        let call = try request.call(body: body, isLoggedIn: true)
+        if case .exists(let ids) = call { precondition(ids.count <= NextcloudLimits.askedAtOnce) }
+    } catch {
+        precondition([400, 404, 405, 412, 413].contains(error.answer.status))
+    }
+    do throws(OCSRefusal) {
+        guard case .capabilities = try request.call(body: body, isLoggedIn: false) else {
+            preconditionFailure("a stranger asks for capabilities alone")
+        }
+    } catch {}  // Whatever it says.
+    if let kept = NextcloudRegistrations(body: body) {
+        precondition(NextcloudRegistrations(body: kept.encoded()) != nil, "we can read what we write")
+    }
+    if let kept = ProxyQueue.Waiting(body: body) {
+        precondition(ProxyQueue.Waiting(body: kept.encoded()) != nil, "we can read what we write")
+    }
+}
 
 // MARK: one user, with a server and a phone
 

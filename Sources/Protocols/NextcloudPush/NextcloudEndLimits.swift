@@ -45,6 +45,8 @@ extension NextcloudLimits {
     /// Notifications that are kept for one user, and the bytes of their texts: half a record of 1 MiB.
     public static let keptNotifications = 1_000
     public static let keptNotificationBytes = 512 << 10
+    /// Notifications of one list, the newest first, as deployed servers have it.
+    public static let listedNotifications = 25
     /// Longest texts of a notification: deployed servers have columns of 32 (app), 64 (type, id), 255
     /// (subject) and 4,000 characters.
     public static let appBytes = 32

@@ -137,6 +137,16 @@ public struct SealedEntry: Sendable {
     /// The element's value, itself JSON: six texts, slashes escaped (§4.6).
     public let json: Secret
 
+    init(
+        proxy: String, deviceIdentifier: String, pushTokenHash: String, kind: NextcloudPushKind, json: Secret
+    ) {
+        self.proxy = proxy
+        self.deviceIdentifier = deviceIdentifier
+        self.pushTokenHash = pushTokenHash
+        self.kind = kind
+        self.json = json
+    }
+
     package init(_ device: RegisteredDevice, _ sealed: SealedSubject, _ kind: NextcloudPushKind) {
         proxy = device.proxy
         deviceIdentifier = device.deviceIdentifier

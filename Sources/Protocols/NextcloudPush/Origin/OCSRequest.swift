@@ -186,7 +186,9 @@ public struct OCSRequest: Sendable {
         case "v3/test/self": return [("POST", .selfTest)]
         default: break
         }
-        guard let list = rest.behind("v2/notifications") ?? rest.behind("v1/notifications") else { return nil }
+        guard let list = rest.behind("v2/notifications") ?? rest.behind("v1/notifications") else {
+            return nil
+        }
         if list.isEmpty { return [("GET", .notifications), ("DELETE", .deleteNotifications)] }
         if list == "/exists" { return [("POST", .exists)] }
         guard let digits = list.behind("/"), !digits.isEmpty,

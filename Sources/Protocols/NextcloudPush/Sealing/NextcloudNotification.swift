@@ -49,7 +49,7 @@ public struct NextcloudPushKind: Sendable, Hashable {
         self.init(priority: isHigh ? .high : .normal, form: isCall ? .voip : .alert)
     }
 
-    private init(priority: Priority, form: Form) {
+    init(priority: Priority, form: Form) {
         self.priority = priority
         self.form = form
     }

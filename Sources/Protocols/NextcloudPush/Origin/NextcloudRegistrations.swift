@@ -1,0 +1,262 @@
+public import PushModel
+import WireFormats
+
+/// Who calls, after the server has checked the credentials.
+public struct NextcloudCaller: Sendable {
+    public let session: NextcloudSession
+    public let userID: String
+    public let displayName: String
+    public let userAgent: String
+
+    public init(session: NextcloudSession, userID: String, displayName: String, userAgent: String) {
+        self.session = session
+        self.userID = userID
+        self.displayName = displayName
+        self.userAgent = userAgent
+    }
+}
+
+/// What comes of one call or event: the record is to be kept and the entries to be queued in one commit, and
+/// then the answer is sent.
+public struct NextcloudStep: Sendable {
+    public internal(set) var answer: OCSAnswer
+    /// In the order in which each proxy is to have them.
+    public internal(set) var entries: [SealedEntry] = []
+    /// The record is another than before.
+    public internal(set) var hasChanged = false
+
+    /// The entries, grouped by proxy: one call each (§4.6).
+    public var byProxy: [[SealedEntry]] {
+        var groups: [[SealedEntry]] = []
+        var places: [String: Int] = [:]
+        for entry in entries {
+            if let place = places[entry.proxy] {
+                groups[place].append(entry)
+            } else {
+                places[entry.proxy] = groups.count
+                groups.append([entry])
+            }
+        }
+        return groups
+    }
+}
+
+/// One user's devices and notifications at an origin. A value: it is read from a record, changed, and kept
+/// with what the change has to send. A call that throws or is refused changes nothing.
+public struct NextcloudRegistrations: Sendable {
+    /// At most ``NextcloudLimits/devicesPerUser``, the one that registered last at the end.
+    public internal(set) var devices: [RegisteredDevice] = []
+    /// At most ``NextcloudLimits/keptNotifications``, by rising number.
+    public internal(set) var notifications: [StoredNotification] = []
+    /// The number of the next notification. It never falls, so that no number has two meanings.
+    public internal(set) var nextID: Int64 = 1
+
+    public init() {}
+
+    /// Takes a user's call.
+    ///
+    /// - Parameter conditions: app passwords as they are now.
+    /// - Throws: `.sealingFailed` when the library refuses a key.
+    public mutating func receive(
+        _ call: OCSCall, from caller: NextcloudCaller, conditions: PushConditions,
+        at origin: NextcloudOrigin, now: UnixTime
+    ) throws(NextcloudError) -> NextcloudStep {
+        let user = caller.session.user
+        switch call {
+        case .capabilities: return NextcloudStep(answer: .capabilities(isLoggedIn: true))
+        case .user: return NextcloudStep(answer: .user(caller))
+        case .register(let registration):
+            return apply(
+                try origin.register(
+                    registration, by: caller.session, userAgent: caller.userAgent, rows: devices),
+                conditions)
+        case .unregister: return apply(origin.unregister(by: caller.session, rows: devices), conditions)
+        case .notifications:
+            let newest = notifications.suffix(NextcloudLimits.listedNotifications).reversed()
+            return NextcloudStep(
+                answer: OCSAnswer(status: 200, data: .list(newest.map { $0.data(of: caller.userID) })))
+        case .notification(let id):
+            guard let found = notifications.first(where: { $0.id == id }) else {
+                return NextcloudStep(answer: .nothingThere)
+            }
+            return NextcloudStep(answer: OCSAnswer(status: 200, data: found.data(of: caller.userID)))
+        case .exists(let ids):
+            let asked = Set(ids)
+            let found = notifications.filter { asked.contains($0.id) }.map { OCSValue.number($0.id) }
+            return NextcloudStep(answer: OCSAnswer(status: 200, data: .list(found)))
+        case .deleteNotification(0): return NextcloudStep(answer: .nothingThere)
+        case .deleteNotification(let id):
+            return try withdraw([id], of: user, conditions: conditions, at: origin, now: now)
+        case .deleteNotifications:
+            return try withdrawAll(of: user, conditions: conditions, at: origin, now: now)
+        case .selfTest: return try test(for: caller, conditions: conditions, at: origin, now: now)
+        }
+    }
+
+    /// Keeps a notification and seals it for the user's devices. Its number is that of the last of
+    /// ``notifications`` afterwards. Where there is no room, the oldest go, and stay on the screens.
+    ///
+    /// - Throws: `.missingParameter`, `.bodyTooLarge`, `.plaintextTooLong` for what is wrong with the draft;
+    ///   `.sealingFailed`.
+    public mutating func notify(
+        _ draft: StoredNotification.Draft, of user: NextcloudUser, conditions: PushConditions,
+        at origin: NextcloudOrigin, now: UnixTime
+    ) throws(NextcloudError) -> NextcloudStep {
+        try draft.check()
+        let stored = StoredNotification(id: nextID, at: now, draft: draft)
+        let audience = conditions.audience(for: stored.pushed, of: devices, now: now)
+        let sealing = try origin.notify(stored.pushed, to: audience, of: user)
+        notifications.append(stored)
+        nextID += 1
+        makeRoom()
+        return NextcloudStep(answer: .done, entries: take(sealing, audience), hasChanged: true)
+    }
+
+    /// Deletes notifications and takes them off the screens. Numbers that there are not are passed over.
+    public mutating func withdraw(
+        _ ids: [Int64], of user: NextcloudUser, conditions: PushConditions, at origin: NextcloudOrigin,
+        now: UnixTime
+    ) throws(NextcloudError) -> NextcloudStep {
+        let asked = Set(ids)
+        let gone = notifications.filter { asked.contains($0.id) }
+        var step = NextcloudStep(answer: .done)
+        guard !gone.isEmpty else { return step }
+        var parts: [(NextcloudOrigin.Sealing, Audience)] = []
+        for isTalk in [true, false] {
+            let part = gone.filter { $0.pushed.isOfTalk == isTalk }
+            guard let first = part.first else { continue }
+            let audience = conditions.audience(forWithdrawalsOf: first.draft.app, of: devices, now: now)
+            parts.append((try origin.withdraw(part.map(\.id), from: audience, of: user), audience))
+        }
+        notifications.removeAll { asked.contains($0.id) }
+        for (sealing, audience) in parts { step.entries += take(sealing, audience) }
+        step.hasChanged = true
+        return step
+    }
+
+    /// Deletes everything, and clears the screens of all devices.
+    public mutating func withdrawAll(
+        of user: NextcloudUser, conditions: PushConditions, at origin: NextcloudOrigin, now: UnixTime
+    ) throws(NextcloudError) -> NextcloudStep {
+        guard !notifications.isEmpty else { return NextcloudStep(answer: .done) }
+        let audience = conditions.everybody(of: devices, now: now)
+        let sealing = try origin.withdrawAll(from: audience, of: user)
+        notifications = []
+        return NextcloudStep(answer: .done, entries: take(sealing, audience), hasChanged: true)
+    }
+
+    /// Takes a proxy's answer to entries, of this user's devices and others': those that it does not know go,
+    /// unless they are another proxy's or have registered anew since (§4.7).
+    ///
+    /// - Returns: app passwords whose rows went; none: the record is as it was.
+    public mutating func settle(_ answer: NextcloudAnswer, to entries: [SealedEntry]) -> [Int64] {
+        let deletes = ProxyVerdict(answer, to: entries, rows: devices).deletes
+        devices.removeAll { deletes.contains($0.tokenID) }
+        return deletes
+    }
+
+    /// The row of an app password that was taken back goes with it.
+    ///
+    /// - Returns: whether there was one.
+    public mutating func forget(tokenID: Int64) -> Bool {
+        let before = devices.count
+        devices.removeAll { $0.tokenID == tokenID }
+        return devices.count < before
+    }
+
+    // MARK: parts
+
+    private mutating func apply(
+        _ verdict: RegistrationVerdict, _ conditions: PushConditions
+    ) -> NextcloudStep {
+        var step = NextcloudStep(answer: verdict.answer)
+        step.hasChanged = verdict.row != nil || !verdict.deletes.isEmpty
+        devices.removeAll { verdict.deletes.contains($0.tokenID) || $0.tokenID == verdict.row?.tokenID }
+        guard let row = verdict.row else { return step }
+        // Rows of app passwords that are gone make room first, then the one that registered longest ago.
+        if devices.count >= NextcloudLimits.devicesPerUser {
+            devices.removeAll { conditions.appPasswords[$0.tokenID] == nil }
+        }
+        let over = devices.count - NextcloudLimits.devicesPerUser + 1
+        if over > 0 { devices.removeFirst(over) }
+        devices.append(row)
+        return step
+    }
+
+    private mutating func take(_ sealing: NextcloudOrigin.Sealing, _ audience: Audience) -> [SealedEntry] {
+        let gone = Set(sealing.deaf + audience.orphans)
+        if !gone.isEmpty { devices.removeAll { gone.contains($0.tokenID) } }
+        return sealing.entries
+    }
+
+    private mutating func makeRoom() {
+        var bytes = notifications.reduce(0) { $0 + $1.draft.bytes }
+        var over = 0
+        while notifications.count - over > NextcloudLimits.keptNotifications
+            || bytes > NextcloudLimits.keptNotificationBytes
+        {
+            bytes -= notifications[over].draft.bytes
+            over += 1
+        }
+        notifications.removeFirst(over)
+    }
+
+    private mutating func test(
+        for caller: NextcloudCaller, conditions: PushConditions, at origin: NextcloudOrigin, now: UnixTime
+    ) throws(NextcloudError) -> NextcloudStep {
+        guard conditions.hasInternet, conditions.isWithinFairUse else {
+            return NextcloudStep(
+                answer: OCSAnswer(
+                    status: 400, data: [("message", .text("This server sends no push notifications."))]))
+        }
+        let isTalk = DeviceGroup(userAgent: caller.userAgent) == .talk
+        let draft = StoredNotification.Draft(
+            app: isTalk ? "admin_notification_talk" : "admin_notifications",
+            subject: "Testing push notifications", objectType: "admin_notifications",
+            objectID: String(now.seconds, radix: 16))
+        let id = nextID
+        var step = try notify(
+            draft, of: caller.session.user, conditions: conditions, at: origin, now: now)
+        let count = step.entries.count
+        let sentence = count == 1 ? "Sent to 1 device." : "Sent to \(count) devices."
+        step.answer = OCSAnswer(status: 200, data: [("message", .text(sentence)), ("nid", .number(id))])
+        return step
+    }
+}
+
+extension OCSAnswer {
+    static let done = OCSAnswer(status: 200)
+    static let nothingThere = OCSAnswer(status: 404, data: .null)
+
+    static func user(_ caller: NextcloudCaller) -> OCSAnswer {
+        OCSAnswer(
+            status: 200,
+            data: [
+                ("enabled", .bool(true)), ("id", .text(caller.userID)), ("email", .null),
+                ("displayname", .text(caller.displayName)), ("display-name", .text(caller.displayName)),
+                ("groups", .list([])), ("language", .text("en")), ("locale", .text(""))
+            ])
+    }
+
+    private static func words(_ words: [String]) -> OCSValue { .list(words.map { .text($0) }) }
+
+    /// What the server can do: devices register only where `push` lists `devices` (§2). A stranger hears of
+    /// no notifications.
+    public static func capabilities(isLoggedIn: Bool) -> OCSAnswer {
+        let core: OCSValue = .object([
+            ("pollinterval", .number(60)), ("webdav-root", .text("remote.php/webdav"))
+        ])
+        let endpoints = words(["list", "get", "delete", "delete-all", "exists", "test-push"])
+        let push = words(["devices", "object-data", "delete"])
+        let notifications: [(name: StaticString, value: OCSValue)] = [
+            ("ocs-endpoints", endpoints), ("push", push)
+        ]
+        var all: [(name: StaticString, value: OCSValue)] = [("core", core)]
+        if isLoggedIn { all.append(("notifications", .object(notifications))) }
+        let version: OCSValue = .object([
+            ("major", .number(34)), ("minor", .number(0)), ("micro", .number(1)),
+            ("string", .text("34.0.1")), ("edition", .text("")), ("extendedSupport", .bool(false))
+        ])
+        return OCSAnswer(status: 200, data: [("version", version), ("capabilities", .object(all))])
+    }
+}

@@ -1,0 +1,111 @@
+public import PushModel
+import WireFormats
+
+// What a store keeps and seals: rows of texts, of which the first says the format. What cannot be read is
+// `nil`, and a record that is none to its reader.
+
+extension NextcloudRegistrations {
+    private static let format = "nextcloud-user-1"
+
+    /// One user's record.
+    public func encoded() -> Secret {
+        var rows: [[Secret]] = [[Secret(Self.format.utf8), Secret(String(nextID).utf8)]]
+        for device in devices {
+            rows.append(
+                [
+                    "d", String(device.tokenID), device.deviceIdentifier, device.devicePublicKey,
+                    device.pushTokenHash, device.proxyServer, device.group.rawValue
+                ].map { Secret($0.utf8) })
+        }
+        for stored in notifications {
+            let draft = stored.draft
+            rows.append(
+                [
+                    "n", String(stored.id), String(stored.at.milliseconds), draft.app, draft.subject,
+                    draft.message, draft.objectType, draft.objectID, draft.link, draft.isPriority ? "1" : "0"
+                ].map { Secret($0.utf8) })
+        }
+        return KeptRows.write(rows)
+    }
+
+    /// `nil` for a body that ``encoded()`` has not written.
+    public init?(body: Secret) {
+        guard let rows = KeptRows.read(body, atMost: NextcloudLimits.userRecordBytes),
+            let head = rows.first, head.count == 2, head[0].word == Self.format,
+            let next = Int64(head[1].word), next > 0
+        else { return nil }
+        self.init()
+        nextID = next
+        var tokens: Set<Int64> = []
+        for row in rows.dropFirst() {
+            let row = row.map(\.word)
+            if let device = RegisteredDevice(kept: row), tokens.insert(device.tokenID).inserted {
+                devices.append(device)
+            } else if let stored = StoredNotification(kept: row), stored.id < next,
+                stored.id > notifications.last?.id ?? 0
+            {
+                notifications.append(stored)
+            } else {
+                return nil
+            }
+        }
+        guard devices.count <= NextcloudLimits.devicesPerUser,
+            notifications.count <= NextcloudLimits.keptNotifications
+        else { return nil }
+    }
+}
+
+extension RegisteredDevice {
+    fileprivate init?(kept row: [String]) {
+        guard row.count == 7, row[0] == "d", let tokenID = Int64(row[1]),
+            let group = DeviceGroup(rawValue: row[6])
+        else { return nil }
+        self.init(
+            tokenID: tokenID, deviceIdentifier: row[2], devicePublicKey: row[3], pushTokenHash: row[4],
+            proxyServer: row[5], group: group)
+    }
+}
+
+extension StoredNotification {
+    fileprivate init?(kept row: [String]) {
+        guard row.count == 10, row[0] == "n", let id = Int64(row[1]), let at = Int64(row[2]),
+            row[9] == "0" || row[9] == "1"
+        else { return nil }
+        self.init(
+            id: id, at: UnixTime(milliseconds: at),
+            draft: Draft(
+                app: row[3], subject: row[4], message: row[5], objectType: row[6], objectID: row[7],
+                link: row[8], isPriority: row[9] == "1"))
+    }
+}
+
+extension ProxyQueue.Waiting {
+    private static let format = "nextcloud-entry-1"
+
+    public init(_ entry: SealedEntry, since: UnixTime) { self.init(entry: entry, since: since) }
+
+    /// One entry of a queue that is kept in a store. All of it is sealed already, but for the address.
+    public func encoded() -> Secret {
+        KeptRows.write([
+            [
+                Secret(Self.format.utf8), Secret(String(since.milliseconds).utf8), Secret(entry.proxy.utf8),
+                Secret(entry.deviceIdentifier.utf8), Secret(entry.pushTokenHash.utf8),
+                Secret(entry.kind.priority.rawValue.utf8), Secret(entry.kind.form.rawValue.utf8), entry.json
+            ]
+        ])
+    }
+
+    /// `nil` for a body that ``encoded()`` has not written.
+    public init?(body: Secret) {
+        guard let rows = KeptRows.read(body, atMost: NextcloudLimits.keptBytes), rows.count == 1,
+            rows[0].count == 8, rows[0][0].word == Self.format, let since = Int64(rows[0][1].word),
+            let priority = NextcloudPushKind.Priority(rawValue: rows[0][5].word),
+            let form = NextcloudPushKind.Form(rawValue: rows[0][6].word)
+        else { return nil }
+        self.init(
+            entry: SealedEntry(
+                proxy: rows[0][2].word, deviceIdentifier: rows[0][3].word, pushTokenHash: rows[0][4].word,
+                kind: NextcloudPushKind(priority: priority, form: form), json: rows[0][7]),
+            since: UnixTime(milliseconds: since))
+    }
+}

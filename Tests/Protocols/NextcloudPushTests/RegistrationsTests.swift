@@ -1,0 +1,258 @@
+import NextcloudPush
+import PushModel
+import PushTesting
+import Testing
+import WireFormats
+
+/// One user at an origin, for tests of the whole of it.
+struct StoredEnds {
+    let ends: Ends
+    let origin = NextcloudOrigin()
+    var state = NextcloudRegistrations()
+    var passwords: [Int64: AppPasswordState] = [:]
+
+    init() throws { ends = try Ends() }
+
+    static let talk = "Mozilla/5.0 (iOS) Nextcloud-Talk v20.1.0"
+    static let files = "Mozilla/5.0 (Android) Nextcloud-android/3.30.0"
+
+    var conditions: PushConditions { PushConditions(appPasswords: passwords) }
+
+    mutating func call(
+        _ call: OCSCall, tokenID: Int64 = 41, agent: String = StoredEnds.talk
+    ) throws -> NextcloudStep {
+        try state.receive(
+            call,
+            from: NextcloudCaller(
+                session: ends.session(tokenID), userID: "alice", displayName: "Alice <A&B>", userAgent: agent),
+            conditions: conditions, at: origin, now: Ends.now)
+    }
+
+    mutating func join(_ tokenID: Int64, agent: String = StoredEnds.talk, proxy: String = Ends.proxy) throws {
+        passwords[tokenID] = AppPasswordState(lastUsedAt: Ends.now)
+        let step = try call(
+            .register(try ends.registration(token: "t\(tokenID)", proxy: proxy)), tokenID: tokenID,
+            agent: agent)
+        #expect(step.answer.status == 201 && step.hasChanged)
+    }
+
+    mutating func notify(_ subject: String, app: String = "spreed") throws -> NextcloudStep {
+        try state.notify(
+            StoredNotification.Draft(app: app, subject: subject, objectType: "chat", objectID: "t0k"),
+            of: ends.user, conditions: conditions, at: origin, now: Ends.now)
+    }
+
+    static func answer(_ subject: String) throws -> OCSAnswer {
+        var user = try StoredEnds()
+        _ = try user.notify(subject)
+        return try user.call(.notification(1)).answer
+    }
+
+    static func data(_ answer: OCSAnswer) throws -> JSONValue? {
+        try answer.body(.v2, .json).reveal { try JSONValue.parse($0) }["ocs"]?["data"]
+    }
+}
+
+/// A user's calls and notifications as changes, entries and answers.
+@Suite("Nextcloud origin's users", .timeLimit(.minutes(10)))
+struct RegistrationsTests {
+    @Test("A notification is kept, sealed for the right devices, read, found, deleted and withdrawn")
+    func conversation() throws {
+        var user = try StoredEnds()
+        try user.join(41)
+        try user.join(42, agent: StoredEnds.files, proxy: "https://other.example.com/")
+        let talk = try user.notify("hello")
+        #expect(talk.entries.map(\.proxy) == [Ends.proxy] && talk.hasChanged)
+        let files = try user.notify("a file", app: "files")
+        #expect(files.entries.map(\.proxy) == ["https://other.example.com"])
+        let list = try StoredEnds.data(try user.call(.notifications).answer)?.array
+        #expect(list?.compactMap { $0["notification_id"]?.int64 } == [2, 1])
+        #expect(list?.last?["subject"]?.string == "hello" && list?.last?["user"]?.string == "alice")
+        #expect(list?.last?["datetime"]?.string == "2027-01-15T08:00:00+00:00")
+        let found = try StoredEnds.data(try user.call(.exists([2, 2, 0, 9])).answer)
+        #expect(found?.array?.compactMap(\.int64) == [2])
+        #expect(try user.call(.notification(9)).answer.status == 404)
+        #expect(try user.call(.deleteNotification(0)).answer.status == 404)
+        let nothing = try user.call(.deleteNotification(9))
+        #expect(nothing.answer.status == 200 && !nothing.hasChanged && nothing.entries.isEmpty)
+        let one = try user.call(.deleteNotification(1))
+        #expect(one.hasChanged && one.entries.map(\.proxy) == [Ends.proxy])
+        #expect(one.entries[0].kind == .withdrawal)
+        let all = try user.call(.deleteNotifications)
+        #expect(all.byProxy.map(\.count) == [1, 1] && user.state.notifications.isEmpty)
+        #expect(try user.call(.deleteNotifications).entries.isEmpty)
+        _ = try user.notify("later")
+        #expect(user.state.notifications.map(\.id) == [3], "no number has two meanings")
+    }
+
+    @Test("Withdrawals of twelve go to Talk in two messages and to others in twelve")
+    func withdrawals() throws {
+        var user = try StoredEnds()
+        try user.join(41)
+        try user.join(42, agent: StoredEnds.files)
+        for number in 0..<12 { _ = try user.notify("\(number)") }
+        let before = user.state
+        #expect(
+            try user.state.withdraw(
+                Array(1...12), of: user.ends.user, conditions: user.conditions, at: user.origin,
+                now: Ends.now
+            ).entries.count == 2)
+        user.state = before
+        #expect(try user.call(.unregister).answer.status == 202)
+        #expect(try user.call(.unregister).answer.status == 200)
+        #expect(
+            try user.state.withdraw(
+                Array(1...12), of: user.ends.user, conditions: user.conditions, at: user.origin,
+                now: Ends.now
+            ).entries.count == 12)
+    }
+
+    @Test("The test reaches the devices of the group that asks, and says its number")
+    func selfTest() throws {
+        var user = try StoredEnds()
+        try user.join(41)
+        let step = try user.call(.selfTest)
+        let data = try StoredEnds.data(step.answer)
+        #expect(step.entries.count == 1 && data?["nid"]?.int64 == 1)
+        #expect(data?["message"]?.string == "Sent to 1 device.")
+        #expect(user.state.notifications.map(\.draft.app) == ["admin_notification_talk"])
+        #expect(try user.call(.selfTest, agent: "curl").entries.isEmpty)
+    }
+
+    @Test("What is refused changes nothing")
+    func refused() throws {
+        var user = try StoredEnds()
+        try user.join(41)
+        let before = user.state.encoded()
+        let long = { (count: Int) in String(repeating: "a", count: count) }
+        for draft in [
+            StoredNotification.Draft(app: "", subject: "a"), .init(app: "a", subject: ""),
+            .init(app: long(33), subject: "a"), .init(app: "a", subject: long(1_025)),
+            .init(app: "a", subject: "a", message: long(4_001)),
+            .init(app: "a", subject: "a", objectID: long(65)),
+            // Each may be, but together they are longer than what the padding takes.
+            .init(
+                app: "spreed", subject: "a", objectType: long(64), objectID: String(repeating: "ä", count: 32)
+            )
+        ] {
+            #expect(throws: NextcloudError.self) {
+                try user.state.notify(
+                    draft, of: user.ends.user, conditions: user.conditions, at: user.origin, now: Ends.now)
+            }
+            #expect(user.state.encoded() == before)
+        }
+        var bad = try user.ends.registration()
+        bad.proxyServer = "ftp://x"
+        let step = try user.call(.register(bad))
+        #expect(step.answer.word == .invalidProxyServer && !step.hasChanged)
+        #expect(user.state.encoded() == before)
+    }
+
+    @Test("Of more devices, notifications or bytes than there is room for, the oldest go")
+    func bounds() throws {
+        var user = try StoredEnds()
+        for id in 1...101 { try user.join(Int64(id)) }
+        #expect(user.state.devices.map(\.tokenID) == (2...101).map { Int64($0) })
+        user.passwords[50] = nil
+        try user.join(200)
+        #expect(user.state.devices.map(\.tokenID).contains(2) && user.state.devices.count == 100)
+        var other = try StoredEnds()
+        for number in 0..<1_001 { _ = try other.notify("\(number)") }
+        #expect(other.state.notifications.count == 1_000 && other.state.notifications.first?.id == 2)
+        let message = String(repeating: "\u{1}", count: 4_000)
+        for _ in 0..<140 {
+            _ = try other.state.notify(
+                .init(app: "a", subject: "a", message: message), of: other.ends.user,
+                conditions: other.conditions, at: other.origin, now: Ends.now)
+        }
+        let bytes = other.state.notifications.reduce(0) { $0 + $1.draft.message.utf8.count }
+        #expect(bytes <= NextcloudLimits.keptNotificationBytes && bytes > 500_000)
+        #expect(NextcloudRegistrations(body: other.state.encoded()) != nil, "its fullest can be read")
+    }
+
+    @Test("A record is read as it was written, and no cut or changed one as anything else")
+    func records() throws {
+        var user = try StoredEnds()
+        try user.join(41)
+        try user.join(42, agent: "curl")
+        _ = try user.notify("q\"\\\u{1}😀")
+        let body = user.state.encoded()
+        let read = try #require(NextcloudRegistrations(body: body))
+        #expect(read.devices == user.state.devices && read.notifications == user.state.notifications)
+        #expect(read.nextID == 2 && read.encoded() == body)
+        let bytes = body.reveal { Array($0) }
+        for count in 0..<bytes.count {
+            #expect(NextcloudRegistrations(body: Secret(bytes.prefix(count))) == nil)
+        }
+        let entry = ProxyQueue.Waiting(try #require(try user.notify("b").entries.first), since: Ends.now)
+        let kept = try #require(ProxyQueue.Waiting(body: entry.encoded()))
+        #expect(kept.entry.json == entry.entry.json && kept.entry.kind == entry.entry.kind)
+        #expect(kept.encoded() == entry.encoded() && ProxyQueue.Waiting(body: body) == nil)
+    }
+
+    @Test("An unknown device goes by the word of its own proxy, unless it has registered anew")
+    func unknown() throws {
+        var user = try StoredEnds()
+        try user.join(41)
+        let entries = try user.notify("a").entries
+        let id = try #require(entries.first).deviceIdentifier
+        let word = NextcloudAnswer(200, #"{"unknown":["\#(id)"],"failed":1}"#)
+        var renewed = user
+        _ = try renewed.call(.register(try user.ends.registration(token: "new")))
+        #expect(renewed.state.settle(word, to: entries).isEmpty)
+        #expect(
+            user.state.settle(NextcloudAnswer(503, #"{"unknown":["\#(id)"],"failed":1}"#), to: entries)
+                .isEmpty)
+        #expect(user.state.settle(word, to: entries) == [41])
+        #expect(user.state.devices.isEmpty && user.state.settle(word, to: entries).isEmpty)
+    }
+
+    @Test("Capabilities list devices to whoever is logged in, and to nobody else")
+    func capabilities() throws {
+        let push = { (isLoggedIn: Bool) in
+            try StoredEnds.data(.capabilities(isLoggedIn: isLoggedIn))?["capabilities"]?["notifications"]?[
+                "push"]
+        }
+        #expect(try push(true)?.array?.compactMap(\.string) == ["devices", "object-data", "delete"])
+        #expect(try push(false) == nil)
+        var user = try StoredEnds()
+        let data = try StoredEnds.data(try user.call(.user).answer)
+        #expect(data?["id"]?.string == "alice" && data?["display-name"]?.string == "Alice <A&B>")
+    }
+
+    // MARK: proxies
+
+    private func judge(
+        _ answer: NextcloudAnswer, _ sent: [ProxyQueue.Waiting], failures: Int = 0, now: UnixTime = Ends.now
+    ) -> ProxyJudgement {
+        var random = SystemRandomNumberGenerator()
+        return ProxyJudgement(answer, to: sent, failures: failures, now: now, using: &random)
+    }
+
+    @Test("A call that may pass is tried again, one that is too large is halved, one refused is given up")
+    func judgement() throws {
+        let ends = try Ends()
+        let sent = (0..<5).map { ProxyQueue.Waiting(ends.entry("\($0)"), since: Ends.now) }
+        let fine = judge(NextcloudAnswer(200, #"{"unknown":null,"failed":0}"#), sent, failures: 4)
+        #expect(fine.again.isEmpty && fine.lost == 0 && fine.failures == 0 && fine.notBefore == nil)
+        let busy = judge(NextcloudAnswer(429, retryAfter: "120"), sent, failures: 2)
+        #expect(busy.again.map(\.count) == [5] && busy.failures == 3 && busy.isRateLimited)
+        #expect(busy.notBefore == Ends.now + .seconds(120))
+        for failures in [0, 3, 16, Int.max, -1] {
+            let away = judge(.none, sent, failures: failures)
+            let pause = try #require(away.notBefore).since(Ends.now)
+            #expect(away.again.map(\.count) == [5] && pause >= .milliseconds(500) && pause <= .seconds(300))
+        }
+        let large = judge(NextcloudAnswer(413), sent)
+        #expect(large.again.map(\.count) == [3, 2] && large.lost == 0)
+        let one = judge(NextcloudAnswer(413), Array(sent.prefix(1)))
+        #expect(one.again.isEmpty && one.lost == 1)
+        let refused = judge(NextcloudAnswer(403), sent)
+        #expect(refused.again.isEmpty && refused.lost == 5 && refused.notBefore == nil)
+        let late = judge(.none, sent, now: Ends.now + .seconds(86_400))
+        #expect(late.again.isEmpty && late.lost == 5)
+        let call = ProxyQueue.Waiting(ends.entry("c", isCall: true), since: Ends.now)
+        #expect(judge(.none, [call] + sent, now: Ends.now + .seconds(60)).again.map(\.count) == [5])
+        #expect(ProxyJudgement.live([call] + sent, now: Ends.now + .seconds(60)).count == 5)
+    }
+}
