@@ -9,7 +9,7 @@ import FoundationXML
 #endif
 
 /// What is read of a request to the OCS interface, and what refuses it, in the deployed order.
-@Suite("Nextcloud OCS requests", .timeLimit(.minutes(10)))
+@Suite("Nextcloud OCS requests", .timeLimit(.minutes(30)))
 struct OCSRequestTests {
     private static let push = "/ocs/v2.php/apps/notifications/api/v2/push"
     private static let list = "/ocs/v2.php/apps/notifications/api/v2/notifications"

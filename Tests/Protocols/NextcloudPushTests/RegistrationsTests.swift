@@ -24,7 +24,8 @@ struct StoredEnds {
         try state.receive(
             call,
             from: NextcloudCaller(
-                session: ends.session(tokenID), userID: "alice", displayName: "Alice <A&B>", userAgent: agent),
+                session: ends.session(tokenID), userID: "alice", displayName: "Alice <A&B>",
+                userAgent: agent),
             conditions: conditions, at: origin, now: Ends.now)
     }
 
@@ -54,7 +55,7 @@ struct StoredEnds {
 }
 
 /// A user's calls and notifications as changes, entries and answers.
-@Suite("Nextcloud origin's users", .timeLimit(.minutes(10)))
+@Suite("Nextcloud origin's users", .timeLimit(.minutes(30)))
 struct RegistrationsTests {
     @Test("A notification is kept, sealed for the right devices, read, found, deleted and withdrawn")
     func conversation() throws {
