@@ -167,7 +167,7 @@ struct Manifest: Decodable {
         if target.isTest || Layers.foundation.contains(target.name) {
             allowed.formUnion(["Foundation", "FoundationEssentials"])
         }
-        if target.isTest { allowed.insert("Testing") }
+        if target.isTest { allowed.formUnion(["FoundationXML", "Testing"]) }
         return allowed
     }
 
