@@ -185,6 +185,10 @@ struct RegistrationsTests {
         for count in 0..<bytes.count {
             #expect(NextcloudRegistrations(body: Secret(bytes.prefix(count))) == nil)
         }
+        for next in ["0", "-1", "9007199254740993", "9223372036854775807", "9223372036854775808", "x", ""] {
+            #expect(
+                NextcloudRegistrations(body: Secret(#"[["nextcloud-user-1","\#(next)"]]"#.utf8)) == nil)
+        }
         let entry = ProxyQueue.Waiting(try #require(try user.notify("b").entries.first), since: Ends.now)
         let kept = try #require(ProxyQueue.Waiting(body: entry.encoded()))
         #expect(kept.entry.json == entry.entry.json && kept.entry.kind == entry.entry.kind)

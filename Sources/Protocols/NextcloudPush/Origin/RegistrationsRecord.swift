@@ -32,7 +32,8 @@ extension NextcloudRegistrations {
     public init?(body: Secret) {
         guard let rows = KeptRows.read(body, atMost: NextcloudLimits.userRecordBytes),
             let head = rows.first, head.count == 2, head[0].word == Self.format,
-            let next = Int64(head[1].word), next > 0
+            // As far as JSON's numbers are exact everywhere, and with room to count on.
+            let next = Int64(head[1].word), (1...1 << 53).contains(next)
         else { return nil }
         self.init()
         nextID = next
