@@ -16,7 +16,7 @@ public struct StaleListRun: Sendable {
 
     /// What a page says.
     public struct Step: Sendable, Hashable {
-        /// Rising; the caller takes them to ``ZulipRegistrations/end(devices:realm:askedAt:now:)`` of every
+        /// Rising; the caller takes them to ``ZulipRegistrations/end(devices:realm:askedAt:)`` of every
         /// user who has one.
         public var ids: [Int64] = []
         /// When the next run begins; `nil` where another page is to be asked for.
