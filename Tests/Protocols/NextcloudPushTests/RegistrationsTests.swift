@@ -86,6 +86,26 @@ struct RegistrationsTests {
         #expect(user.state.notifications.map(\.id) == [3], "no number has two meanings")
     }
 
+    /// Expected by Python's `datetime`.
+    @Test(
+        "The moment of a notification is told by the calendar, leap days too",
+        arguments: [
+            (0, "1970-01-01T00:00:00"), (951_782_400, "2000-02-29T00:00:00"),
+            (1_709_251_199, "2024-02-29T23:59:59"), (1_709_251_200, "2024-03-01T00:00:00"),
+            (1_795_777_509, "2026-11-27T11:05:09"), (4_107_542_399, "2100-02-28T23:59:59"),
+            (4_107_542_400, "2100-03-01T00:00:00"), (253_402_300_799, "9999-12-31T23:59:59"),
+            // Outside of what has four digits.
+            (-1, "1970-01-01T00:00:00"), (Int64.max / 1_000, "9999-12-31T23:59:59")
+        ] as [(Int64, String)])
+    func moments(_ seconds: Int64, _ text: String) throws {
+        var user = try StoredEnds()
+        _ = try user.state.notify(
+            .init(app: "a", subject: "a"), of: user.ends.user, conditions: user.conditions, at: user.origin,
+            now: UnixTime(seconds: seconds))
+        let data = try StoredEnds.data(try user.call(.notification(1)).answer)
+        #expect(data?["datetime"]?.string == text + "+00:00")
+    }
+
     @Test("Withdrawals of twelve go to Talk in two messages and to others in twelve")
     func withdrawals() throws {
         var user = try StoredEnds()

@@ -136,22 +136,10 @@ public struct SealedEntry: Sendable {
     public let kind: NextcloudPushKind
     /// The element's value, itself JSON: six texts, slashes escaped (§4.6).
     public let json: Secret
+}
 
-    init(
-        proxy: String, deviceIdentifier: String, pushTokenHash: String, kind: NextcloudPushKind, json: Secret
-    ) {
-        self.proxy = proxy
-        self.deviceIdentifier = deviceIdentifier
-        self.pushTokenHash = pushTokenHash
-        self.kind = kind
-        self.json = json
-    }
-
+extension SealedEntry {
     package init(_ device: RegisteredDevice, _ sealed: SealedSubject, _ kind: NextcloudPushKind) {
-        proxy = device.proxy
-        deviceIdentifier = device.deviceIdentifier
-        pushTokenHash = device.pushTokenHash
-        self.kind = kind
         var text = PHPText(reserving: NextcloudLimits.entryRoomBytes)
         text.raw(#"{"deviceIdentifier":"#)
         text.string(device.deviceIdentifier)
@@ -166,6 +154,8 @@ public struct SealedEntry: Sendable {
         text.raw(#","type":"#)
         text.string(kind.form.rawValue)
         text.raw("}")
-        json = text.takeSecret()
+        self.init(
+            proxy: device.proxy, deviceIdentifier: device.deviceIdentifier,
+            pushTokenHash: device.pushTokenHash, kind: kind, json: text.takeSecret())
     }
 }

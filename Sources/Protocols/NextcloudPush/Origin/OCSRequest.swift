@@ -215,12 +215,15 @@ extension OCSCredentials {
         guard field.count <= NextcloudLimits.authorizationBytes else { return nil }
         let parts: (String, Secret)? = field.reveal { bytes in
             let scheme = "basic ".utf8
-            guard bytes.count > scheme.count, zip(bytes, scheme).allSatisfy({ $0 | 0x20 == $1 || $0 == $1 })
-            else { return nil }
+            // Letters in either case, and a blank that is one.
+            let isBasic = bytes.prefix(scheme.count).elementsEqual(scheme) {
+                $0 == $1 || $1 != 0x20 && $0 | 0x20 == $1
+            }
+            guard isBasic else { return nil }
             let start = bytes[scheme.count...].firstIndex { $0 != 0x20 } ?? bytes.count
             let text = UnsafeRawBufferPointer(rebasing: bytes[start...])
             // What does not decode is nobody's.
-            guard var plain = try? Base64.decode(Array(text)) else { return nil }
+            guard var plain = try? Base64.decode(text) else { return nil }
             defer { plain.withUnsafeMutableBytes { wipe($0) } }
             guard let colon = plain.firstIndex(of: 0x3A), colon > 0,
                 let user = String(validating: plain[..<colon], as: UTF8.self)

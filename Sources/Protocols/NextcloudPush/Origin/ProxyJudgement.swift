@@ -1,7 +1,7 @@
 public import PushModel
 
-/// What becomes of one call whose entries wait in a store: the same rules as ``ProxyQueue``'s, without its
-/// memory (§4.7).
+/// What becomes of one call's entries after its answer (§4.7). ``ProxyQueue`` goes by it, and so can a queue
+/// that stands in a store.
 public struct ProxyJudgement: Sendable {
     /// Calls to make instead: none, the same again, or after a 413 two of half the size.
     public let again: [[ProxyQueue.Waiting]]
@@ -23,32 +23,38 @@ public struct ProxyJudgement: Sendable {
         _ answer: NextcloudAnswer, to sent: [ProxyQueue.Waiting], failures: Int, now: UnixTime,
         using generator: inout some RandomNumberGenerator
     ) {
-        let verdict = ProxyVerdict(answer, to: sent.map(\.entry), rows: [])
+        self.init(
+            ProxyVerdict(answer, to: sent.map(\.entry), rows: []), of: answer, to: sent, failures: failures,
+            now: now, using: &generator)
+    }
+
+    /// The same for an answer that was read already.
+    init(
+        _ verdict: ProxyVerdict, of answer: NextcloudAnswer, to sent: [ProxyQueue.Waiting], failures: Int,
+        now: UnixTime, using generator: inout some RandomNumberGenerator
+    ) {
         outcome = verdict.outcome
         isRateLimited = verdict.isRateLimited
+        let asked = answer.pause(now: now)
         guard verdict.outcome == .refused || verdict.outcome == .unreachable else {
             (again, lost, self.failures) = ([], 0, 0)
-            notBefore = answer.pause(now: now).map { now + $0 }
+            notBefore = asked.map { now + $0 }
             return
         }
-        let live = sent.filter { $0.until > now }
+        let live = Self.live(sent, now: now)
         if answer.status == 413 {
             let half = (live.count + 1) / 2
             let halves = [Array(live.prefix(half)), Array(live.dropFirst(half))]
             again = sent.count < 2 ? [] : halves.filter { !$0.isEmpty }
             self.failures = failures
             notBefore = nil
-        } else if answer.mayPass {
-            again = live.isEmpty ? [] : [live]
-            self.failures = min(max(failures, 0), NextcloudBackoff.countedFailures) + 1
-            notBefore =
-                now
-                + NextcloudBackoff.pause(
-                    failures: self.failures, asked: answer.pause(now: now), using: &generator)
         } else {
-            again = []
-            self.failures = min(max(failures, 0), NextcloudBackoff.countedFailures) + 1
-            notBefore = nil
+            again = answer.mayPass && !live.isEmpty ? [live] : []
+            let count = min(max(failures, 0), NextcloudBackoff.countedFailures) + 1
+            self.failures = count
+            notBefore =
+                answer.mayPass
+                ? now + NextcloudBackoff.pause(failures: count, asked: asked, using: &generator) : nil
         }
         lost = sent.count - again.reduce(0) { $0 + $1.count }
     }

@@ -142,23 +142,13 @@ public struct ProxyQueue: Sendable {
         else { return nil }
         lane.flight = nil
         let verdict = ProxyVerdict(answer, to: sent.map(\.entry), rows: rows)
-        var again: [Waiting] = []
-        switch verdict.outcome {
-        case .sent, .partlyFailed, .outdatedProxy:
-            lane.failures = 0
-            lane.pausedUntil = answer.pause(now: now).map { now + $0 }
-        case .refused, .unreachable:
-            let tooLarge = answer.status == 413
-            if tooLarge { lane.batch = max(1, sent.count / 2) }
-            if retries == .withBackoff, tooLarge ? sent.count > 1 : answer.mayPass { again = sent }
-            if !tooLarge {
-                lane.failures += 1
-                let pause = NextcloudBackoff.pause(
-                    failures: lane.failures, asked: answer.pause(now: now), using: &generator)
-                lane.pausedUntil = retries == .never || !answer.mayPass ? nil : now + pause
-            }
-        }
-        let kept = again.filter { $0.until > now }
+        let judged = ProxyJudgement(
+            verdict, of: answer, to: sent, failures: lane.failures, now: now, using: &generator)
+        lane.failures = judged.failures
+        if answer.status == 413 { lane.batch = max(1, sent.count / 2) }
+        let isRetried = retries == .withBackoff
+        lane.pausedUntil = isRetried || !verdict.isLoss ? judged.notBefore : nil
+        let kept = isRetried ? judged.again.flatMap(\.self) : []
         lane.waiting = kept + lane.waiting
         count -= sent.count - kept.count
         keep(lane, of: proxy, now: now)
