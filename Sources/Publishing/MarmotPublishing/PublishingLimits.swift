@@ -8,6 +8,8 @@ package struct PublishingLimits: Sendable {
     static let publications = 16
     /// Relay lists that are looked at when a key's is asked for.
     static let lists = 64
+    /// Events of one request that are read: as many as common relays say at once, and a frame each.
+    static let readEvents = 1_000
     /// Messages of one relay that say nothing to us, before it is given up.
     static let strays = 2_000
     // MARK: what is remembered

@@ -17,7 +17,9 @@ enum MarmotProtocol: HostedProtocol {
             instance.name, settings, servesFCM: configuration.hasFCM(instance), on: ground,
             replacing: old as? MarmotInstance)
     }
-    static var commands: ProtocolCommands { ProtocolCommands(keys: [KeysNewNostrCommand.self]) }
+    static var commands: ProtocolCommands {
+        ProtocolCommands(keys: [KeysNewNostrCommand.self], device: [DeviceMarmotCommand.self])
+    }
     static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
         try await MarmotSandboxPeer(on: ground)
     }

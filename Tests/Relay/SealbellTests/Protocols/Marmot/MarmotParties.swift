@@ -133,3 +133,8 @@ extension RunningRelay {
         }
     }
 }
+
+extension MarmotSender {
+    /// A server of which nobody has heard.
+    static var stranger: XOnlyKey { Secp256k1KeyPair.generate(.live).publicKey }
+}

@@ -1,0 +1,132 @@
+import ArgumentParser
+import MarmotPush
+import PushModel
+import Secp256k1Keys
+import WireFormats
+
+/// `sealbell device marmot join`.
+struct DeviceJoinMarmotCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "join", abstract: "Takes a phone into a group, and tells its token there.",
+        discussion: """
+            The first time it needs --relay and --server, and makes an account; later the state file has \
+            them. Without --group a group is made; its code, which is printed, takes others in. The device \
+            token is made up, and fits the simulators of serve --sandbox, unless --token-file names one. A \
+            phone that is in the group already tells its token once more where that is another one.
+            """)
+
+    @Option(
+        help: ArgumentHelp(
+            "The notification server's public key, as sealbell keys new nostr prints it.", valueName: "key"))
+    var server: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The format of tokens: \(TokenFormat.allCases.map(\.rawValue).listed("or")); "
+                + "\(TokenFormat.pushV1.rawValue) where nothing is said.",
+            valueName: "format"))
+    var format: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The push service: \(PlayedMarmot.Service.allCases.map(\.rawValue).listed("or")); apns where "
+                + "nothing is said.",
+            valueName: "service"))
+    var service: String?
+
+    @Option(help: ArgumentHelp("The file that holds a device token.", valueName: "file"))
+    var tokenFile: String?
+
+    @OptionGroup var place: PlayedMarmotOptions
+
+    func validate() throws {
+        // Before anything is written: what is wrong would be kept, and fail every later call.
+        guard server.map({ XOnlyKey(hex: $0) != nil }) ?? true else {
+            throw ValidationError("--server: A public key, as sealbell keys new nostr prints it.")
+        }
+        guard format.map({ TokenFormat(rawValue: $0) != nil }) ?? true else {
+            throw ValidationError("There is no such format.")
+        }
+        guard service.map({ PlayedMarmot.Service(rawValue: $0) != nil }) ?? true else {
+            throw ValidationError("There is no such service.")
+        }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        var talk = try place.talk(try phone(shell), shell)
+        let (index, isNew) = try group(&talk.phone, shell)
+        let joined = talk.phone.groups[index]
+        // Kept before anybody hears of it.
+        try talk.phone.write(place.path(shell))
+        // In a group of its own making nobody has said anything.
+        if place.group != nil || !isNew {
+            for line in try await talk.hear(index, answers: false).lines { shell.out(line) }
+        }
+        if isNew {
+            try await talk.say([talk.event(PlayedGroup.Kind.joined, "", index)], index)
+        }
+        let told = try talk.registration(index, hasJoined: isNew)
+        try talk.phone.write(place.path(shell))
+        try await talk.say(told, index)
+        try talk.phone.write(place.path(shell))
+        let code = joined.pair.secret.hexDigits.reveal { String(decoding: $0, as: UTF8.self) }
+        shell.out("group \(joined.name), leaf \(joined.leaf(of: talk.phone.pair.publicKey))")
+        if place.group == nil { shell.out("code \(code)") }
+        let words = talk.phone.service == .none ? "asked" : "told its token"
+        shell.out(told.isEmpty ? "told nothing new" : words)
+        return .done
+    }
+
+    /// The phone of the state file, changed where options say so; a new one where there is no file.
+    private func phone(_ shell: Shell) throws(CommandFailure) -> PlayedMarmot {
+        let path = place.path(shell)
+        let token = try tokenFile.map { (file) throws(CommandFailure) in
+            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).trimmed
+        }
+        let key = server.flatMap { XOnlyKey(hex: $0) }
+        let named = (service.flatMap(PlayedMarmot.Service.init), format.flatMap(TokenFormat.init))
+        var phone: PlayedMarmot
+        if PlayedFile.isThere(path, limitBytes: PlayedMarmot.limitBytes) {
+            phone = try PlayedMarmot(file: path)
+            if let relay = place.relay { phone.relay = relay }
+            if let key { phone.server = key }
+            if let service = named.0 { phone.service = service }
+            if let format = named.1 { phone.format = format }
+            if let token { phone.token = token }
+        } else {
+            guard let relay = place.relay, let key else {
+                throw CommandFailure(.usage, "\(path) is not there yet: give --relay and --server.")
+            }
+            phone = PlayedMarmot(
+                named.0 ?? .apns, relay: relay, server: key, format: named.1 ?? .pushV1, token: token,
+                shell.world)
+        }
+        do throws(MarmotError) { _ = try phone.target() } catch {
+            throw CommandFailure(.usage, "The file holds no token of this service: \(error.sentence)")
+        }
+        return phone
+    }
+
+    /// The group of the option, or a new one.
+    private func group(
+        _ phone: inout PlayedMarmot, _ shell: Shell
+    ) throws(CommandFailure) -> (index: Int, isNew: Bool) {
+        // One that it is not in yet is to be joined.
+        if place.group != nil, let known = try? place.index(phone) { return (known, false) }
+        guard phone.groups.count < PlayedMarmot.groups else {
+            throw CommandFailure(.failed, "The phone is in \(PlayedMarmot.groups) groups, and in no more.")
+        }
+        let pair: Secp256k1KeyPair
+        if let code = place.group {
+            guard let scalar = Secret(code.lowercased().utf8).fromHex,
+                // What is wrong with it is of no matter.
+                let named = try? Secp256k1KeyPair(secret: scalar)
+            else { throw CommandFailure(.usage, "--group: A code, as join prints it to those inside.") }
+            pair = named
+        } else {
+            pair = .generate(shell.world)
+        }
+        phone.groups.append(PlayedGroup(pair))
+        return (phone.groups.count - 1, true)
+    }
+}
