@@ -10,7 +10,11 @@ let package = Package(
         .executableTarget(
             name: "ZulipApp", dependencies: [.product(name: "ZulipPush", package: "Sealbell")]),
         .executableTarget(
-            name: "MarmotApp", dependencies: [.product(name: "MarmotPush", package: "Sealbell")]),
+            name: "MarmotApp",
+            dependencies: [
+                .product(name: "MarmotPublishing", package: "Sealbell"),
+                .product(name: "Simulators", package: "Sealbell")
+            ]),
         .executableTarget(
             name: "NextcloudApp", dependencies: [.product(name: "NextcloudPush", package: "Sealbell")]),
         .executableTarget(

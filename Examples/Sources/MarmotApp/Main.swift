@@ -1,8 +1,9 @@
 import Foundation
-import MarmotPush
+import MarmotPublishing
+import Simulators
 
-/// Two members of a group and the notification server in one process: one registers a phone, the other
-/// writes, and the server finds out which phone to wake.
+/// Two members of a group, a relay and the notification server in one process: one registers a phone, the
+/// other writes, and the server finds out which phone to wake.
 @main
 struct MarmotApp {
     static func main() async throws {
@@ -14,13 +15,26 @@ struct MarmotApp {
         let seenByBob = Group(ownLeaf: 1, members: seenByAlice.members)
         let storeOfBob = TokenStore(Rows())
 
+        // The relay stands for the one at which the server listens, and the server says so there.
+        let relay = NostrRelaySimulator()
+        try await relay.start()
+        guard let inbox = relay.url else { throw Failure("the relay listens") }
+        relay.inject(
+            RelayList.event(
+                relays: [inbox], at: now.wall.seconds, by: server, auxiliary: [UInt8](repeating: 0, count: 32)
+            ))
+        let publisher = try GroupNotifications.makePublisher(
+            relays: [inbox], server: server.publicKey, inbox: inbox, throughTor: false, keeping: nil)
+
         // Alice's phone tells the group; Bob's keeps what it hears.
         var phone = try await GroupNotifications(
-            seenByAlice, server: server.publicKey, identity: alice, store: TokenStore(Rows()), now: now)
+            seenByAlice, server: server.publicKey, inbox: inbox, identity: alice, store: TokenStore(Rows()),
+            publisher: publisher, now: now)
         let token = [UInt8](repeating: 0xA1, count: 32)
         let rumors = try await phone.register(apnsToken: token, hasJoined: true, in: seenByAlice, now: now)
         var other = try await GroupNotifications(
-            seenByBob, server: server.publicKey, identity: bob, store: storeOfBob, now: now)
+            seenByBob, server: server.publicKey, inbox: inbox, identity: bob, store: storeOfBob,
+            publisher: publisher, now: now)
         for (index, rumor) in rumors.enumerated() {
             let arrived = try NostrEvent.parse(rumor.serialized(), .rumor)
             try await other.receive(
@@ -31,13 +45,15 @@ struct MarmotApp {
 
         // Bob's phone is restarted, and Bob writes.
         other = try await GroupNotifications(
-            seenByBob, server: server.publicKey, identity: bob, store: storeOfBob, now: now)
-        let triggers = try other.wakeOthers(in: seenByBob, now: now)
-        guard let trigger = triggers.first, triggers.count == 1 else { throw Failure("there is one trigger") }
-        print("Bob publishes an event of kind \(trigger.wrap.kind) at \(trigger.relays)")
+            seenByBob, server: server.publicKey, inbox: inbox, identity: bob, store: storeOfBob,
+            publisher: publisher, now: now)
+        try await other.wakeOthers(in: seenByBob, now: now)
+        let wraps = relay.events.filter { $0.kind == NostrKind.giftWrap }
+        guard let wrap = wraps.first, wraps.count == 1 else { throw Failure("there is one trigger") }
+        print("Bob's trigger, an event of kind \(wrap.kind), is at \(inbox)")
 
         // The server opens it. Decoys open for nobody.
-        let opened = try GiftWrap.unwrap(trigger.wrap, with: server)
+        let opened = try GiftWrap.unwrap(wrap, with: server)
         let content = try TriggerContent(reading: opened.event)
         let woken = content.chunks.compactMap { try? TokenBox.decrypt($0, content.format, with: server) }
         print("the server finds \(content.count) tokens, of which \(woken.count) open")
@@ -45,6 +61,15 @@ struct MarmotApp {
             throw Failure("Alice's phone is to be woken, and nobody else's")
         }
         print("Alice's phone wakes and fetches what is new")
+
+        // The relay goes away: Bob's app is told, and can show it.
+        await relay.stop()
+        var shown: [String] = []
+        do throws(Unreached) { try await other.wakeOthers(in: seenByBob, now: now) } catch {
+            shown = error.servers.compactMap(\.sentence)
+        }
+        guard let sentence = shown.first else { throw Failure("Bob is to hear that nobody was woken") }
+        print("and without the relay: \(sentence)")
     }
 
     private static func newPair() throws -> Secp256k1KeyPair {

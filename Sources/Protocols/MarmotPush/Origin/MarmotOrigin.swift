@@ -40,7 +40,7 @@ public struct MarmotOrigin: Sendable {
 
     /// - Parameter seedPath: whether triggers of the seed text are sealed, as its prose says, or signed and
     ///   straight in the wrap, as it draws them. Triggers of the other formats are always sealed.
-    public init(_ directory: Directory = Directory(), seedPath: GiftWrap.Path = .sealed) {
+    public init(_ directory: Directory, seedPath: GiftWrap.Path = .sealed) {
         self.directory = directory
         self.seedPath = seedPath
     }

@@ -30,7 +30,34 @@ struct GuideCommandTests {
                     try await rehearsal.place.prepare("sed -i 's/key_file: nostr.key/\(keys)/' \(Self.yaml)")
                     try await rehearsal.run("sealbell reload --at /var/lib/sealbell", 0)
                 },
-                .run("sealbell demo marmot", says: "woke the device")
+                .run("sealbell demo marmot", says: "woke the device"),
+                .hand { rehearsal in
+                    let printed = rehearsal.all.matches(of: #/(?m)^[0-9a-f]{64}$/#).map { String($0.0) }
+                    let key = try #require(printed.last, "\(rehearsal.all)")
+                    rehearsal.filled["KEY"] = key
+                },
+                .serves(Self.rehearsal),
+                .hand { rehearsal in
+                    let urls = try await rehearsal.place.runFile("/tmp/rehearsal").urls
+                    let relay = try #require(urls["sandbox-nostr"])
+                    rehearsal.filled["PORT"] = try rehearsal.found(#/\d+$/#, in: relay)
+                },
+                .run("sealbell device marmot join --state alice.json", says: "told its token"),
+                .hand { rehearsal in
+                    let line = try rehearsal.found(#/(?m)^code [0-9a-f]{64}$/#)
+                    rehearsal.filled["CODE"] = String(line.dropFirst("code ".count))
+                },
+                .run("sealbell device marmot join --state bob.json", says: "told its token"),
+                .hand { rehearsal in
+                    // The server says where it listens when it has connected.
+                    let trigger = "sealbell device marmot trigger --state bob.json --ca "
+                    let file = "/tmp/rehearsal/sandbox/ca.pem"
+                    try await asked(for: "the server's list") {
+                        try await rehearsal.place.run(trigger + file).status == 0
+                    }
+                },
+                .run("sealbell device marmot trigger --state bob.json", says: ": accepted"),
+                .run("echo '{\"aps\"", says: "see you at nine")
             ])
     }
 
