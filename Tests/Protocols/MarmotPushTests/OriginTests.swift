@@ -204,7 +204,7 @@ struct OriginTests {
         let worker = "wss://work.example.org"
         try stage.list([Self.relay, small, tiny, worker])
         stage.directory.information[small] = RelayInformation()
-        stage.directory.information[small]?.maxMessageBytes = 16_384
+        stage.directory.information[small]?.maxMessageBytes = 40_960
         stage.directory.information[tiny] = RelayInformation()
         stage.directory.information[tiny]?.maxContentCharacters = 2_000
         stage.directory.information[worker] = RelayInformation()
@@ -214,10 +214,64 @@ struct OriginTests {
         var found = 0
         for trigger in sent.triggers {
             #expect(trigger.relays == [Self.relay, small])
-            #expect(NostrMessage.FromClient.event(trigger.wrap).serialized().count <= 16_384)
+            #expect(NostrMessage.FromClient.event(trigger.wrap).serialized().count <= 40_960)
             found += try Self.open(trigger, stage.server).targets.count
         }
         #expect(found == 15)
+    }
+
+    @Test("No document of one relay multiplies the triggers of all", arguments: TokenFormat.allCases)
+    func narrow(_ format: TokenFormat) throws {
+        let stage = try Stage(seed: 45)
+        let hostile = "wss://hostile.example.org"
+        let tokens = try stage.tokens(format, 60)
+        let alone = try stage.notify(tokens).triggers.count
+        try stage.list([Self.relay, hostile])
+        stage.directory.information[hostile] = RelayInformation()
+        var isTaken: Set<Bool> = []
+        // From less than one token to more than a full trigger; both limits.
+        for limit in stride(from: 1_000, through: 66_000, by: 2_900) {
+            for isContent in [false, true] {
+                stage.directory.information[hostile]?.maxMessageBytes = isContent ? nil : limit
+                stage.directory.information[hostile]?.maxContentCharacters = isContent ? limit : nil
+                let sent = try stage.notify(tokens).triggers
+                #expect(sent.count <= 3 * alone, "\(limit)")
+                #expect(sent.allSatisfy { $0.relays.contains(Self.relay) })
+                isTaken.insert(sent.allSatisfy { $0.relays.contains(hostile) })
+                #expect(sent.count <= alone + 1 || sent.allSatisfy { $0.relays.contains(hostile) })
+            }
+        }
+        #expect(isTaken == [true, false])
+    }
+
+    @Test("Where a server's relays all take little, the widest is used, and a hint pushes none of them out")
+    func allNarrow() throws {
+        let stage = try Stage(seed: 46)
+        let (less, hint) = ("wss://less.example.org", "wss://hint.example.org")
+        for (relay, limit) in [(Self.relay, 20_000), (less, 8_000)] {
+            stage.directory.information[relay] = RelayInformation()
+            stage.directory.information[relay]?.maxMessageBytes = limit
+        }
+        // Hints name all three; the server's list has those that take little.
+        var tokens: [GossipToken] = []
+        for relay in [Self.relay, less, hint] { tokens += try stage.tokens(.pushV1, 10, hint: relay) }
+        try stage.list([Self.relay, less])
+        let listed = try stage.notify(tokens).triggers
+        #expect(!listed.isEmpty && listed.allSatisfy { $0.relays == [Self.relay, hint] })
+        // Nobody knows whose word counts: the one with room does.
+        stage.directory.lists = [:]
+        let hinted = try stage.notify(tokens).triggers
+        #expect(hinted.allSatisfy { $0.relays == [hint] } && hinted.count < listed.count)
+        // What the app was built with counts like a list.
+        stage.directory.fallbacks[stage.server.publicKey] = [Self.relay, less]
+        #expect(try stage.notify(tokens).triggers.allSatisfy { $0.relays == [Self.relay, hint] })
+        // A group that fits is sent to all that take it whole.
+        stage.directory.fallbacks = [:]
+        let few = try [Self.relay, hint].map { try stage.tokens(.seed, 1, hint: $0)[0] }
+        try stage.list([Self.relay, hint])
+        #expect(try stage.notify(few).triggers.map(\.relays) == [[Self.relay, hint]])
+        try stage.list([less])
+        #expect(try stage.notify(try stage.tokens(.seed, 30)).triggers.allSatisfy { $0.relays == [less] })
     }
 
     @Test("A relay that takes no old events gets none, and no wrap is dated ahead")
@@ -318,50 +372,5 @@ struct OriginTests {
             9, of: sender, with: [try crowd.props.token(.seed, to: crowd.server.publicKey)], nil,
             now: crowd.props.now.wall)
         #expect(chosen(crowded) == 3)
-    }
-}
-
-@Suite("Bursts of messages")
-struct BurstWindowTests {
-    @Test("Messages within one to two seconds wake once; the first one sets the end")
-    func merges() {
-        let window = Bursts(seed: 1)
-        let start = ContinuousClock.now
-        var ends: Set<Duration> = []
-        for group in UInt8(0)..<20 {
-            #expect(!window.sent(in: [group], at: start))
-            let end = window.nextDeadline.map { $0 - start } ?? .zero
-            #expect(end >= .seconds(1) && end <= .seconds(2))
-            ends.insert(end)
-            for step in 1...9 {
-                #expect(!window.sent(in: [group], at: start + .milliseconds(100 * step)))
-            }
-            #expect(window.nextDeadline.map { $0 - start } == end, "later messages do not put it off")
-            #expect(window.due(at: start + .milliseconds(999)).isEmpty)
-            #expect(window.due(at: start + .seconds(2)) == [[group]])
-            #expect(window.due(at: start + .seconds(9)).isEmpty && window.nextDeadline == nil)
-        }
-        #expect(ends.count > 10)
-    }
-
-    @Test("Groups are collected apart, and one that was left wakes nobody")
-    func apart() {
-        let window = Bursts(seed: 2)
-        let start = ContinuousClock.now
-        for group in UInt8(0)..<4 { _ = window.sent(in: [group], at: start) }
-        window.forget([2])
-        #expect(Set(window.due(at: start + .seconds(2))) == [[0], [1], [3]])
-    }
-
-    @Test("When too many groups are collected, a further one is notified at once")
-    func full() {
-        let window = Bursts(seed: 3)
-        let start = ContinuousClock.now
-        for group in 0..<MarmotLimits.openBursts {
-            #expect(!window.sent(in: [UInt8(group >> 8), UInt8(group & 255)], at: start))
-        }
-        #expect(window.sent(in: [9, 9, 9], at: start))
-        #expect(!window.sent(in: [0, 0], at: start), "one that is open stays open")
-        #expect(window.due(at: start + .seconds(2)).count == MarmotLimits.openBursts)
     }
 }

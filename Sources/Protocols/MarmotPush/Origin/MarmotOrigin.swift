@@ -110,13 +110,30 @@ public struct MarmotOrigin: Sendable {
             case .mip05: list?.isEmpty ?? true && !group.hints.isEmpty ? group.hints : own
             case .pushV1: group.hints.isEmpty ? own : group.hints
             }
+        return roomy(wanted, named: own, group, path)
+    }
+
+    /// The relays of which no document makes frames small. The tightest one cuts the frames of all, so that a
+    /// single relay could have an event made for each token: one that takes less than half of a full trigger,
+    /// and not the whole group, is left out where another takes more. What the server or the app itself names
+    /// is the measure, so that nobody's hint pushes those out (decision 0121).
+    private func roomy(
+        _ wanted: [String], named own: [String], _ group: Group, _ path: GiftWrap.Path
+    ) -> [String] {
         let longest = group.tokens.map(\.box.count).max() ?? 0
-        return wanted.filter { address in
-            guard let information = directory.information[address] else { return true }
-            // A relay that wants work done for each event, or takes no frame with one token, is none for us.
-            return information.minPowDifficulty == nil
-                && TriggerFrame([information]).takes(group.format, tokens: 1, bytes: longest, path)
+        let full = TriggerFrame().room(group.format, each: longest, upTo: group.format.batch, path)
+        let enough = max(1, min(full / 2, group.tokens.count + group.format.decoys.upperBound))
+        let rooms = wanted.map { address in
+            guard let information = directory.information[address] else { return enough }
+            // A relay that wants work done for each event is none for us.
+            guard information.minPowDifficulty == nil else { return 0 }
+            return TriggerFrame([information]).room(group.format, each: longest, upTo: enough, path)
         }
+        let relays = zip(wanted, rooms)
+        let measure =
+            relays.filter { own.contains($0.0) && $0.1 > 0 }.map(\.1).max() ?? rooms.max() ?? 0
+        // A relay that takes no frame with one token is none for us either.
+        return relays.filter { $0.1 >= max(1, measure) }.map(\.0)
     }
 
     private func wrap(

@@ -36,10 +36,7 @@ enum TriggerBatch {
         var rest = items[...]
         // As long as a decoy may be, for it is as long as some real item.
         let longest = items.map(\.count).max() ?? 0
-        let capacity =
-            (1...format.batch).last {
-                frame.takes(format, tokens: $0, bytes: $0 * longest, path)
-            } ?? 1
+        let capacity = max(1, frame.room(format, each: longest, upTo: format.batch, path))
         while let first = rest.popFirst() {
             let drawn = Int.random(in: format.decoys, using: &generator)
             let decoys = capacity < 2 * format.decoys.upperBound ? min(2, capacity - 1) : drawn

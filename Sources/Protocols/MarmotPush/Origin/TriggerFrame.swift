@@ -24,6 +24,11 @@ struct TriggerFrame: Sendable {
         return size.frame <= frameBytes && size.content <= contentBytes
     }
 
+    /// - Returns: how many tokens of `each` bytes fit, `most` at most; 0 where not even one does.
+    func room(_ format: TokenFormat, each bytes: Int, upTo most: Int, _ path: GiftWrap.Path) -> Int {
+        (1...max(1, most)).last { takes(format, tokens: $0, bytes: $0 * bytes, path) } ?? 0
+    }
+
     /// - Returns: bytes of the frame and of the wrap's content; `nil` when a layer is more than readers read.
     static func size(
         _ format: TokenFormat, tokens: Int, bytes: Int, _ path: GiftWrap.Path
