@@ -48,6 +48,9 @@ public final class MarmotPublisher: Sendable {
         /// Whether relays are dialled at private addresses, and without TLS at this machine's: for trials.
         /// Relays of ``lookUp`` and ``builtIn`` are in any case.
         public var reachesLocalRelays = false
+        /// PEM text of the authorities by which relays prove themselves, in the place of the system's: for a
+        /// relay with a certificate of one's own, and for trials.
+        public var authorities: Secret?
 
         public init(lookUp: [String], builtIn: [XOnlyKey: [String]] = [:], tor: Tor? = nil) {
             self.lookUp = lookUp
@@ -65,18 +68,24 @@ public final class MarmotPublisher: Sendable {
     let flights = Flights()
 
     /// - Parameter kept: what ``kept()`` returned in an earlier run.
-    /// - Throws: `.malformedRelay` for an address of the settings that is none, or that only Tor reaches.
+    /// - Throws: `.malformedRelay` for an address of the settings that is none, or that only Tor reaches;
+    ///   `.malformedAuthorities`; `.noTrust`.
     public convenience init(
         _ settings: Settings, keeping kept: Secret? = nil
     ) throws(PublishingError) {
         let group = MultiThreadedEventLoopGroup.singleton
+        let authorities = settings.authorities?.reveal { Array($0) }
         let client: WebSocketClient
-        do { client = try WebSocketClient(executor: LoopExecutor(group.next())) } catch {
-            throw PublishingError(.noTrust)
+        do {
+            client = try WebSocketClient(executor: LoopExecutor(group.next()), certificates: authorities)
+        } catch {
+            throw PublishingError(authorities == nil ? .noTrust : .malformedAuthorities)
         }
+        var options = WebOptions()
+        options.authorityTexts = authorities.map { [$0] } ?? []
         try self.init(
-            settings, keeping: kept, client: client, web: HTTPSFetch(group: group, world: .live), world: .live
-        )
+            settings, keeping: kept, client: client, web: HTTPSFetch(options, group: group, world: .live),
+            world: .live)
     }
 
     package init(
@@ -157,13 +166,14 @@ public final class MarmotPublisher: Sendable {
 public typealias PublishingError = CodedError<PublishingErrorCode>
 
 public enum PublishingErrorCode: String, PushErrorCode {
-    case malformedRelay, noTrust
+    case malformedRelay, malformedAuthorities, noTrust
 
     public var blame: Blame { .ourselves }
     public var retry: RetryAdvice { .never }
     public var sentence: String {
         switch self {
         case .malformedRelay: "A relay of the settings has no address that can be dialled."
+        case .malformedAuthorities: "The authorities of the settings are no certificates in PEM."
         case .noTrust: "The system's certificates cannot be read."
         }
     }

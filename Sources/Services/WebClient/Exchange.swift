@@ -95,7 +95,9 @@ struct Exchange {
     private func settings(keeps: Bool) throws(ExchangeFault) -> HTTPClient.Configuration {
         var tls = TLSConfiguration.makeClientConfiguration()
         do {
-            let extra = try options.extraAuthorities.flatMap { try NIOSSLCertificate.fromPEMFile($0) }
+            let extra =
+                try options.extraAuthorities.flatMap { try NIOSSLCertificate.fromPEMFile($0) }
+                + options.authorityTexts.flatMap { try NIOSSLCertificate.fromPEMBytes($0) }
             // Beside authorities that are not there, NIOSSL makes no context at all.
             if options.trust.isThere {
                 tls.additionalTrustRoots = [.certificates(extra)]

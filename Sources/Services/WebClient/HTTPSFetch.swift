@@ -18,6 +18,8 @@ package struct WebOptions: Sendable {
 
     /// PEM files of further certification authorities.
     package var extraAuthorities: [String]
+    /// The same as PEM texts.
+    package var authorityTexts: [[UInt8]] = []
     /// Where those of the machine are.
     package var trust = SystemTrust()
     /// A proxy that understands CONNECT.

@@ -1,6 +1,7 @@
 import DialTesting
 import Dialling
 import MarmotPush
+import NIOPosix
 import PushModel
 import PushTesting
 import Secp256k1Keys
@@ -191,5 +192,32 @@ struct PublisherTests {
                 try MarmotPublisher(.init(lookUp: [url]))
             }
         }
+    }
+
+    @Test(
+        "A relay with an authority of its own is reached by an app that brings it, and by no other"
+    )
+    func authorities() async throws {
+        let authority = try CertificateAuthority()
+        let relay = NostrRelaySimulator(
+            authority: authority, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+        try await relay.start()
+        let url = try #require(relay.url)
+        #expect(url.hasPrefix("wss://"))
+        let key = Secp256k1KeyPair.generate(.live)
+        let target = try DeviceTarget(.apns, token: Secret(World.live.randomBytes(32)))
+        let token = try GossipToken(
+            .seed, box: try TokenBox.encrypt(target, to: key.publicKey, .seed, world: .live),
+            server: key.publicKey, relayHint: nil)
+        var settings = MarmotPublisher.Settings(lookUp: [url], builtIn: [key.publicKey: [url]])
+        settings.authorities = Secret(authority.certificatePEM.utf8)
+        #expect(await missed(try MarmotPublisher(settings), [token]) == nil)
+        #expect(relay.events.count { $0.kind == NostrKind.giftWrap } == 1)
+        settings.authorities = nil
+        let error = try #require(await missed(try MarmotPublisher(settings), [token]))
+        #expect(error.servers.first?.relays.map(\.answer) == [.unreachable])
+        settings.authorities = Secret("no PEM".utf8)
+        #expect(throws: PublishingError(.malformedAuthorities)) { try MarmotPublisher(settings) }
+        await relay.stop()
     }
 }
