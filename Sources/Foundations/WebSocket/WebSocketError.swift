@@ -9,6 +9,8 @@ package struct WebSocketError: PushError {
         case badCertificateFile
         /// An onion address without a proxy: its name must never be looked up (RFC 7686 §2).
         case onionNeedsProxy
+        /// The name leads to an address that is not public, and only those were to be dialled.
+        case forbiddenAddress
         /// Name look-up or TCP failed.
         case unreachable
         /// The proxy refused the credentials or the target, or broke RFC 1928.
@@ -55,8 +57,8 @@ package struct WebSocketError: PushError {
     package var blame: Blame {
         switch code {
         case .malformedURL, .badCertificateFile, .onionNeedsProxy, .proxyRefused: .operator
-        case .unreachable, .tlsFailed, .upgradeRefused, .badUpgrade, .connectDeadline, .protocolViolation,
-            .notUTF8, .tooLarge, .silent, .lost, .closed, .writeDeadline:
+        case .forbiddenAddress, .unreachable, .tlsFailed, .upgradeRefused, .badUpgrade, .connectDeadline,
+            .protocolViolation, .notUTF8, .tooLarge, .silent, .lost, .closed, .writeDeadline:
             .peer
         case .overloaded, .cancelled: .ourselves
         }
@@ -65,8 +67,9 @@ package struct WebSocketError: PushError {
     package var retry: RetryAdvice {
         switch code {
         case .malformedURL, .badCertificateFile, .onionNeedsProxy, .tooLarge, .cancelled: .never
-        case .unreachable, .proxyRefused, .tlsFailed, .upgradeRefused, .badUpgrade, .connectDeadline,
-            .protocolViolation, .notUTF8, .silent, .lost, .closed, .overloaded, .writeDeadline:
+        case .forbiddenAddress, .unreachable, .proxyRefused, .tlsFailed, .upgradeRefused, .badUpgrade,
+            .connectDeadline, .protocolViolation, .notUTF8, .silent, .lost, .closed, .overloaded,
+            .writeDeadline:
             .later
         }
     }
@@ -76,6 +79,7 @@ package struct WebSocketError: PushError {
         case .malformedURL: "Give the address as ws://host[:port][/path] or wss://…."
         case .badCertificateFile: "Give a file with at least one PEM certificate."
         case .onionNeedsProxy: "An onion address is reached through a SOCKS proxy only: configure one."
+        case .forbiddenAddress: "The host's name leads to an address that is not public."
         case .unreachable: "The host cannot be reached. Look at name service and firewall."
         case .proxyRefused: "The SOCKS proxy refused. Look at its address, its credentials and its log."
         case .tlsFailed: "The TLS handshake failed. Look at the CA file and the host's name."

@@ -105,12 +105,11 @@ public final class MarmotPublisher: Sendable {
             hosts.insert(relay.address.authority)
         }
         let (known, local) = (hosts, settings.reachesLocalRelays)
-        documents =
-            settings.tor == nil
-            ? RelayInformation.fetch(web) { !local && !known.contains($0.authority) } : nil
+        let isStranger: @Sendable (WebSocketAddress) -> Bool = { !local && !known.contains($0.authority) }
+        documents = settings.tor == nil ? RelayInformation.fetch(web, isStranger: isStranger) : nil
         line = NostrPublisher(
             client: client, proxy: settings.tor.map { SOCKS5Proxy(host: $0.host, port: $0.port) },
-            world: world, grace: limits.grace)
+            world: world, grace: limits.grace, isStranger: isStranger)
         book = Mutex(kept.map { RelayBook(keeping: $0) } ?? RelayBook())
     }
 

@@ -23,7 +23,7 @@ public enum RelayAnswer: Sendable, Hashable {
         case .refused(let reason): self = .refused(reason)
         case .unfit: self = .unfit
         case .unanswered: self = .unanswered
-        case .failed(.onionNeedsProxy): self = .forbidden
+        case .failed(.onionNeedsProxy), .failed(.forbiddenAddress): self = .forbidden
         case .failed(.proxyRefused): self = .torFailed
         case .failed(.unreachable) where byTor: self = .torFailed
         case .failed: self = .unreachable

@@ -172,6 +172,24 @@ struct PublisherTests {
         await rig.stop()
     }
 
+    @Test("A name that somebody else brought is not dialled at any address when one of them is private")
+    func forbiddenName() async throws {
+        let own = try await RelayRig()
+        for addresses in ["127.0.0.1", "203.0.114.1 127.0.0.1", "10.0.0.1", "::1", "fd00::1", "169.254.1.1"] {
+            let all = addresses.split(separator: " ").compactMap { IPAddress($0) }
+            let names = NamedAddresses(all)
+            let rig = try await RelayRig(relays: 1, dialling: DialOptions(resolver: names))
+            let port = try #require(rig.relays[0].port)
+            let publisher = try rig.publisher(lookUp: own.urls, reachesLocalRelays: false)
+            let token = try rig.token(.pushV1, hint: "wss://inside.example.org:\(port)")
+            let error = try #require(await missed(publisher, [token]))
+            #expect(error.servers[0].relays.map(\.answer) == [.forbidden], "\(addresses)")
+            #expect(!names.asked.isEmpty && rig.relays[0].counters.connections == 0)
+            await rig.stop()
+        }
+        await own.stop()
+    }
+
     @Test("Made-up servers hold up none that is real")
     func madeUp() async throws {
         let rig = try await RelayRig()

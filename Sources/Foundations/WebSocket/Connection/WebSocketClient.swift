@@ -50,12 +50,17 @@ package struct WebSocketClient: Sendable {
     ///
     /// With a proxy, the target's name goes to the proxy and to no resolver of this machine. An onion address
     /// without one is refused before anything is asked.
-    /// - Throws: `.onionNeedsProxy`, `.unreachable`, `.proxyRefused`, `.tlsFailed`, `.upgradeRefused`,
-    ///   `.badUpgrade`, `.connectDeadline`, `.cancelled`.
+    ///
+    /// - Parameter publicAddressesOnly: whether somebody else named the host. All its addresses must then be
+    ///   public, and no other is dialled; the look-up ends with the caller's task. The proxy judges for
+    ///   itself.
+    /// - Throws: `.onionNeedsProxy`, `.forbiddenAddress`, `.unreachable`, `.proxyRefused`, `.tlsFailed`,
+    ///   `.upgradeRefused`, `.badUpgrade`, `.connectDeadline`, `.cancelled`.
     package func connect(
-        _ address: WebSocketAddress, proxy: SOCKS5Proxy? = nil
+        _ address: WebSocketAddress, proxy: SOCKS5Proxy? = nil, publicAddressesOnly: Bool = false
     ) async throws(WebSocketError) -> WebSocketConnection {
         guard proxy != nil || !address.isOnion else { throw WebSocketError(.onionNeedsProxy) }
+        let judged = publicAddressesOnly && proxy == nil ? try await publicAddresses(address) : nil
         let way = WebSocketWay(
             address: address, proxy: proxy, tls: address.isSecure ? tls : nil, limits: limits, world: world,
             executor: executor)
@@ -63,11 +68,28 @@ package struct WebSocketClient: Sendable {
             return try await dialer.dial(
                 proxy?.host ?? address.host, proxy?.port ?? address.port, on: executor.loop,
                 within: proxy == nil ? limits.connectDeadline : limits.proxiedConnectDeadline,
+                addresses: judged,
                 prepare: { try way.prepare($0, $1) }
             ).ready
         } catch {
             throw Self.translated(error)
         }
+    }
+
+    /// One private address among public ones is a trap, so all of them must be fit.
+    private func publicAddresses(_ address: WebSocketAddress) async throws(WebSocketError) -> [IPAddress] {
+        let found: [IPAddress]
+        do throws(WebError) {
+            if let literal = address.literal {
+                found = [literal]
+            } else {
+                found = try await dialer.options.resolver.resolve(address.host)
+            }
+        } catch {
+            throw WebSocketError(Task.isCancelled ? .cancelled : .unreachable)
+        }
+        guard found.allSatisfy(\.isGlobal) else { throw WebSocketError(.forbiddenAddress) }
+        return found
     }
 
     private static func translated(_ fault: DialFault) -> WebSocketError {

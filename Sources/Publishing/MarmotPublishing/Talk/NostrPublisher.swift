@@ -25,11 +25,16 @@ package struct NostrPublisher: Sendable {
     private let document: DocumentFetch?
     private let world: World
     private let grace: Duration
+    private let isStranger: @Sendable (WebSocketAddress) -> Bool
 
+    /// - Parameter isStranger: whether somebody else named the relay, so that it must stand at a public
+    ///   address.
     package init(
         client: WebSocketClient, proxy: SOCKS5Proxy? = nil, document: DocumentFetch? = nil, world: World,
-        grace: Duration = PublishingLimits().grace
+        grace: Duration = PublishingLimits().grace,
+        isStranger: @escaping @Sendable (WebSocketAddress) -> Bool = { _ in false }
     ) {
+        self.isStranger = isStranger
         self.grace = grace
         self.client = client
         self.proxy = proxy
@@ -160,7 +165,8 @@ package struct NostrPublisher: Sendable {
         _ relay: NostrRelay, _ proxy: SOCKS5Proxy?,
         _ body: (inout RelayLine) async throws(WebSocketError) -> Result
     ) async throws(WebSocketError) -> Result {
-        let connection = try await client.connect(relay.address, proxy: proxy)
+        let connection = try await client.connect(
+            relay.address, proxy: proxy, publicAddressesOnly: isStranger(relay.address))
         var line = RelayLine(connection, relay, world, grace: grace)
         do throws(WebSocketError) {
             let result = try await body(&line)
