@@ -119,6 +119,7 @@ let rooms: [Target] = [
         ]),
     library("Services/APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
     library("Services/FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, cryptoExtras]),
+    library("Services/Uplink", ["PushModel"]),
     library("Stores/MemoryStore", ["PushModel"]),
     library("Stores/SQLiteStore", ["PushModel", "CSQLite", grdb, sqlite, lifecycle]),
     library("Stores/PostgresStore", ["PushModel", "Dialling", "CPostgres", lifecycle])
@@ -225,7 +226,7 @@ let suites: [Target] = [
         "DeliveryTests",
         [
             "PushModel", "PushTesting", "Delivery", "MemoryStore", "SQLiteStore", "PostgresStore", "AtRest",
-            "Bench", lifecycle
+            "Bench", "Uplink", lifecycle
         ]),
     tests(
         "Services/HTTP2ClientTests",

@@ -17,8 +17,8 @@ struct Hosting: Sendable {
 
     func service(_ word: String) -> (any HostedService.Type)? { services.first { $0.word == word } }
 
-    /// What a store may owe.
-    var messages: PushServices { PushServices(services.map { $0.message }) }
+    /// What a store may owe: to push services, and an origin's calls.
+    var messages: PushServices { PushServices(services.map { $0.message } + [UplinkMessage.self]) }
 
     /// Of all protocols (``HostedProtocol/metricHelp``).
     var metricHelp: [String: String] { protocols.reduce(into: [:]) { $0.merge($1.metricHelp) { $1 } } }

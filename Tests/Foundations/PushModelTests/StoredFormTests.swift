@@ -77,7 +77,16 @@ struct StoredFormTests {
                 FCMMessage(
                     address: Secret("f:1".utf8), priority: .high, ttl: .seconds(1),
                     collapseKey: Secret("k".utf8), data: Secret("{}".utf8))),
-            bytes: [2] + field("f:1") + [0] + [1, 0, 0, 0, 0, 0, 0, 3, 232] + [1] + field("k") + field("{}"))
+            bytes: [2] + field("f:1") + [0] + [1, 0, 0, 0, 0, 0, 0, 3, 232] + [1] + field("k") + field("{}")),
+        Form(
+            testDescription: "A call of an origin",
+            message: .uplink(
+                UplinkMessage(
+                    kind: .notification, method: .post, server: "https://push.example",
+                    path: Secret("/a".utf8), contentType: "application/json", body: Secret("{}".utf8),
+                    subject: Secret("s".utf8))),
+            bytes: [7, 1, 1] + field("https://push.example") + field("/a") + field("application/json")
+                + field("{}") + field("s"))
     ]
 
     private func written(_ message: ProviderMessage) -> [UInt8] {
@@ -124,6 +133,10 @@ struct StoredFormTests {
         #expect(read([4, 2, 0] + alert) == nil, "a form of topic")
         #expect(read([4, 0, 2] + alert) == nil, "an environment")
         #expect(read([5] + Self.field("No app") + Self.field("f:1") + [1] + tail) == nil)
+        let call = ["h", "/", "", "", "s"].flatMap { Self.field($0) }
+        #expect(read([7, 0, 0] + call) != nil)
+        #expect(read([7, 9, 0] + call) == nil, "a kind of call")
+        #expect(read([7, 0, 9] + call) == nil, "a method")
         #expect(read([0xFF] + Self.field("f:1")) == nil, "a tag of nobody")
         #expect(read([2, 0xFF, 0xFF, 0xFF, 0xFF, 0]) == nil, "a length beyond all")
     }
@@ -134,6 +147,20 @@ struct StoredFormTests {
         for form in Self.forms {
             #expect((read(form.bytes, apple) != nil) == (form.message.service == .apns))
         }
+    }
+
+    @Test(
+        "A call goes to host and port of its server",
+        arguments: [
+            ("https://push.example", "push.example:443"), ("http://127.0.0.1", "127.0.0.1:80"),
+            ("https://push.example:8443", "push.example:8443"), ("https://[::1]", "[::1]:443"),
+            ("https://[::1]:9", "[::1]:9"), ("", ":443")
+        ])
+    func authority(_ server: String, _ authority: String) {
+        let message = UplinkMessage(
+            kind: .staleList, method: .get, server: server, path: Secret("/".utf8), contentType: "",
+            body: Secret([]), subject: Secret([]))
+        #expect(message.authority == authority)
     }
 
     @Test("Every word is listed once, and means what delivery asks")

@@ -1,7 +1,7 @@
 /// The push services that a relay knows. A reader of a store is given a list; one is the standard.
 package struct PushServices: Sendable {
     /// All services. A further one is a file in this folder and an element here.
-    package static let standard = PushServices([APNsMessage.self, FCMMessage.self])
+    package static let standard = PushServices([APNsMessage.self, FCMMessage.self, UplinkMessage.self])
 
     package let messages: [any ServiceMessage.Type]
     private let byTag: [UInt8: any ServiceMessage.Type]

@@ -1,0 +1,43 @@
+package import PushModel
+
+/// What an origin makes of the calls that it owes, for ``UplinkProvider``. Any number of calls may be with it
+/// at once.
+package protocol UplinkOffice: Sendable {
+    /// Asked right before a call leaves.
+    func leave(of message: UplinkMessage) async -> UplinkLeave
+    /// Judges an answer, and has committed what follows from it when it returns. A record that is deleted
+    /// takes the calls along that were made from it, so that answer and end of the call are one commit.
+    ///
+    /// The same call may be answered twice: after a crash, and where an answer was lost. The second time
+    /// nothing may follow.
+    func take(_ answer: UplinkAnswer, to message: UplinkMessage) async -> UplinkVerdict
+}
+
+/// Whether a call may leave.
+package enum UplinkLeave: Sendable {
+    /// With these header fields: credentials, which no row keeps.
+    case granted([(name: String, value: String)])
+    /// What it was made for is over.
+    case void
+    /// Nothing can be said of it now, because the store is out.
+    case later
+}
+
+/// What a server answered to a call, or that it did not.
+package enum UplinkAnswer: Sendable {
+    case none
+    case answered(status: Int, body: Secret, retryAfter: String?)
+}
+
+package enum UplinkVerdict: Sendable, Hashable {
+    /// What was owed is done.
+    case done
+    /// It ends for good without.
+    case refused
+    /// Another try, no sooner. `blames`: whether the server asks everybody for time, and not this call alone.
+    case again(after: Duration, blames: Bool)
+    /// The server refuses our id and key: nothing is sent there until one call has shown that it takes them.
+    case callerRefused
+    /// What follows could not be committed.
+    case uncommitted
+}
