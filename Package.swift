@@ -189,6 +189,15 @@ let doors: [Target] = [
     library("Proving/DeliveryTesting", ["PushModel", "PushTesting", "AtRest", "Delivery", "MemoryStore"])
 ]
 
+// L4: the server half, which hands to a relay.
+let origin: [Target] = [
+    library(
+        "Origin/OriginServer",
+        [
+            "PushModel", "Primitives", "WireFormats", "ZulipPush", "Uplink", "Delivery", "HTTPIngress", nioCore
+        ])
+]
+
 let application: [Target] = [
     library(
         "Relay/RelayProgram",
@@ -199,7 +208,7 @@ let application: [Target] = [
             "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "MarmotPublishing",
             "NostrIngress", "WebSocket",
             "NextcloudPush", "RSAKeys", "SessionPush", "SwarmIngress", "StatusPush", "WakuIngress",
-            lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL
+            "OriginServer", "Uplink", lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL
         ]),
     program("Relay/sealbell", ["RelayProgram"]),
     // Measurements and trials: a tool of ours, not a product.
@@ -393,6 +402,6 @@ let package = Package(
         dependency("https://github.com/jpsim/Yams", "6.2.2"),
         dependency("https://github.com/swiftlang/swift-docc-plugin", "1.5.0")
     ],
-    targets: foundations + ownC + rooms + publishing + doors + application + suites + fuzzing,
+    targets: foundations + ownC + rooms + publishing + doors + origin + application + suites + fuzzing,
     swiftLanguageModes: [.v6]
 )

@@ -4,7 +4,7 @@ enum Layers {
     /// Folders of `Sources/`, lowest layer first. Arrows point down, from a row to one above it in this list.
     static let rows: [[String]] = [
         ["Foundations"], ["Protocols", "Delivery", "Services", "Stores"], ["Publishing"], ["Ingress"],
-        ["Relay"]
+        ["Origin"], ["Relay"]
     ]
     /// The row whose targets never import each other.
     static let neighbours = 1

@@ -62,13 +62,15 @@ struct Hosting: Sendable {
 extension Hosting {
     var vocabulary: Vocabulary {
         Vocabulary(
-            protocols: protocols.map { Self.kind($0) }, services: services.map { Self.kind($0) },
+            protocols: protocols.filter { $0.section == nil }.map { Self.kind($0) },
+            sections: protocols.filter { $0.section != nil }.map { Self.kind($0) },
+            services: services.map { Self.kind($0) },
             plannedProtocols: plannedProtocols, plannedServices: plannedServices, sandbox: sandboxText)
     }
 
     private static func kind<Spoken: HostedProtocol>(_: Spoken.Type) -> Vocabulary.InstanceKind {
         Vocabulary.InstanceKind(
-            word: Spoken.word, keys: Spoken.keys, keyInsteadOfApps: Spoken.keyInsteadOfApps,
+            word: Spoken.section ?? Spoken.word, keys: Spoken.keys, keyInsteadOfApps: Spoken.keyInsteadOfApps,
             isServed: Spoken.Settings.isServed
         ) {
             Spoken.read($0)
@@ -84,7 +86,7 @@ extension Hosting {
             + services.map { hosted in
                 hosted.sandboxKeys.reduce("    \(hosted.word):\n") { $0 + "      \($1)\n" }
             }.joined() + "instances:\n"
-            + protocols.map { spoken in
+            + protocols.filter { $0.section == nil }.map { spoken in
                 (["protocol: \(spoken.word)", "apps: [sandbox]"] + spoken.sandboxKeys)
                     .reduce("  \(spoken.word)-main:\n") { $0 + "    \($1)\n" }
             }.joined()

@@ -4,7 +4,7 @@ extension Hosting {
     static let standard = Hosting(
         protocols: [
             ZulipProtocol.self, MarmotProtocol.self, NextcloudProtocol.self, SessionProtocol.self,
-            StatusProtocol.self
+            StatusProtocol.self, OriginProtocol.self
         ],
         services: [APNsService.self, FCMService.self],
         plannedProtocols: ["gorush"],

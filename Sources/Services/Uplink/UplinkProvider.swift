@@ -45,15 +45,8 @@ package struct UplinkProvider: Provider {
     }
 
     package func send(_ leased: LeasedPush, on slot: Slot) async -> Answer {
-        // A stop cancels whoever waits for the answer, which is owed all the same.
-        let call = Task { [self] in
-            defer { slot.release() }
-            return await answer(to: leased)
-        }
-        return await call.value
-    }
-
-    private func answer(to leased: LeasedPush) async -> Answer {
+        // A stop that cancels the call makes it one without an answer, and it is made again.
+        defer { slot.release() }
         guard let message = leased.push.message.uplink else {
             return Answer(.rejected, .unknown, sentAt: world.now(), fate: .local)
         }

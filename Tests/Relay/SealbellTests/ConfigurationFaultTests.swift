@@ -234,7 +234,7 @@ private let crossings: [BadText] = [
         "port", minimal(appending: "listeners: { a: { bind: \"127.0.0.1:65536\", serves: [zulip-main] } }"),
         .badValue, "listeners.a.bind", line: 13),
     BadText(
-        "origin", minimal(appending: "listeners:\n  origin: { bind: \"127.0.0.1:8490\" }"), .notBuiltYet,
+        "origin", minimal(appending: "listeners:\n  origin: { bind: \"127.0.0.1:8490\" }"), .conflict,
         "listeners.origin", line: 14),
     BadText(
         "admin serves", minimal(appending: "listeners: { admin: { serves: [zulip-main] } }"), .conflict,

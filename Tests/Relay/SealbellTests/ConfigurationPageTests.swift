@@ -30,6 +30,10 @@ struct ConfigurationPageTests {
             "outbox": ConfigurationKeys.outbox, "alerts": ConfigurationKeys.alerts,
             "webhook": ConfigurationKeys.webhook, "mail": ConfigurationKeys.mail
         ].merging(Hosting.standard.protocols.map { ($0.word, $0.keys) }) { $1 }
+            .merging([
+                "origin_relay": OriginSection.relayKeys, "origin_queue": OriginSection.queueKeys,
+                "origin_limits": OriginSection.limitKeys
+            ]) { $1 }
             .merging(Hosting.standard.services.map { ($0.word, $0.keys) }) { $1 }
         var rows: [String: [String]] = [:]
         var section: String?

@@ -1,5 +1,5 @@
-/// All that the model knows of the calls that an origin owes to other servers: its relay, or Nextcloud's
-/// proxies. They are no pushes, but custody, turns, breakers and back-off are the same
+/// All that the model knows of the calls that an origin owes to other servers: its relay, or a proxy before
+/// one. They are no pushes, but custody, turns, breakers and back-off are the same
 /// (docs/decisions/0124-calls-of-an-origin.md).
 extension PushService {
     package static let uplink = PushService(named: "uplink")

@@ -9,6 +9,13 @@ public struct OriginAccountForm: Sendable {
     public let sealed: Secret
     public let key: ZulipAccountRow.Key
 
+    public var profile: ZulipProfile {
+        switch key {
+        case .zap: .zap
+        case .v11: .v11
+        }
+    }
+
     var registration: SealedRegistration {
         SealedRegistration(.account(id), kind: kind, bouncerKey: bouncerKey, sealed: sealed)
     }

@@ -11,6 +11,9 @@ public enum OriginPath: String, Sendable, Hashable, CaseIterable {
     // Plaintext registrations, which get one refusal (§14.13).
     case legacyAPNs = "/api/v1/users/me/apns_device_token"
     case legacyFCM = "/api/v1/users/me/android_gcm_reg_id"
+
+    /// Of a plaintext registration, which is also taken away by DELETE at the same path.
+    public var isLegacy: Bool { self == .legacyAPNs || self == .legacyFCM }
 }
 
 /// What a client asks, well-formed.

@@ -35,6 +35,19 @@ extension ZulipRegistrations {
         return step
     }
 
+    /// Takes the relay's answer to the call of an item, for a server whose calls are owed elsewhere, and
+    /// tried again there: which try it was does not matter, because an item that is there was not answered
+    /// for good.
+    ///
+    /// - Returns: `nil` where there is no such item: its registration was replaced, forgotten or settled.
+    public mutating func settle(
+        item id: UInt64, _ answer: ZulipAnswer, now: UnixTime,
+        using generator: inout some RandomNumberGenerator
+    ) -> ZulipStep? {
+        guard let item = queue[id] else { return nil }
+        return settle(begin(item).id, answer, now: now, using: &generator)
+    }
+
     /// Time has passed, or the process has started: what is due is called, what has waited too long ends,
     /// notes go.
     public mutating func tick(now: UnixTime) -> ZulipStep {

@@ -22,7 +22,10 @@ public struct ZulipAnswer: Sendable {
     public static let none = ZulipAnswer()
 
     /// What the field asks for, a day at most; `nil` where there is none that can be read.
-    func pause(now: UnixTime) -> Duration? { retryAfter.flatMap { RetryAfter.parse($0, now: now) } }
+    public func pause(now: UnixTime) -> Duration? { retryAfter.flatMap { RetryAfter.parse($0, now: now) } }
+
+    /// The code of an error envelope, as ``ZulipOrigin/errorCode(_:)``.
+    public var code: String? { ZulipOrigin.errorCode(body) }
 
     /// What time alone mends: no answer, 5xx, 429.
     var mayPass: Bool { status.map { $0 == 429 || (500..<600).contains($0) } ?? true }

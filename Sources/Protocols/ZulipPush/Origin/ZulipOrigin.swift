@@ -65,6 +65,9 @@ public struct ZulipOrigin: Sendable {
             ])
     }
 
+    /// The header fields by which the relay knows who calls: ``ZulipCall/headers`` without those of a body.
+    public var credentials: [(name: String, value: Secret)] { headers(nil, isAuthenticated: true) }
+
     // MARK: parts
 
     private static func write(_ realm: ZulipRealmReport, _ writer: inout JSONWriter) {

@@ -197,7 +197,7 @@ extension ZulipAccountRow {
 }
 
 extension ZulipDeviceRow {
-    var target: ZulipTarget? {
+    public var target: ZulipTarget? {
         guard let kind, let tokenID, let keyID, let key else { return nil }
         return ZulipTarget(kind: kind, tokenID: tokenID, pushKeyID: keyID, key: key)
     }

@@ -47,7 +47,23 @@ package struct ServeCommand: SealbellCommand {
 
     /// - Parameter danger: for trials alone.
     package func run(_ shell: Shell, in danger: ServeDanger) async throws -> Ending {
-        let request = options.request(isSandbox: sandbox)
+        var start = ServerStart(request: options.request(isSandbox: sandbox), endsWithInput: endsWithInput)
+        start.danger = danger
+        start.demo = demo
+        return try await start.run(shell)
+    }
+}
+
+/// The start of a server: from a command line to a process that serves until it is told to stop.
+struct ServerStart {
+    var request: ConfigurationRequest
+    var endsWithInput: Bool
+    var danger = ServeDanger()
+    var demo = false
+    /// Made and run once everybody can connect.
+    var welcome: (@Sendable (Relay) -> any Service)?
+
+    func run(_ shell: Shell) async throws -> Ending {
         var configuration: RelayConfiguration
         do throws(ConfigurationError) {
             configuration = try shell.load(request)
@@ -77,6 +93,7 @@ package struct ServeCommand: SealbellCommand {
         guard log.tell(StartChecks(configuration, shell).files()) else { return .configuration }
         var server = Server(configuration, request, shell, log)
         server.endsWithInput = endsWithInput
+        server.welcome = welcome
         server.openFiles = files > 0 ? files : nil
         server.synchronous = losesInPowerCuts ? .dangerNormal : .full
         do throws(CommandFailure) { return try await server.serve(demo: demo) } catch {

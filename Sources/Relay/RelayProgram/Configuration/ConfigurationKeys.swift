@@ -1,7 +1,9 @@
 /// Every key there is but those of instances and push services, by the mapping it stands in.
 /// `docs/configuration.md` has a row for each; a test compares.
 enum ConfigurationKeys {
-    static let root = ["state", "store", "listeners", "log", "apps", "instances", "proxy", "limits", "alerts"]
+    static let root = [
+        "state", "store", "listeners", "log", "apps", "instances", "proxy", "limits", "alerts", "origin"
+    ]
     static let store = ["url", "password_file", "keys"]
     static let listener = ["bind", "serves", "trusted_proxies", "tls", "token_file"]
     static let tls = ["cert", "key"]

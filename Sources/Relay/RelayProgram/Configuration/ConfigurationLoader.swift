@@ -10,6 +10,8 @@ struct ConfigurationRequest: Sendable, Hashable {
     var settings: [String] = []
     /// `--sandbox`.
     var isSandbox = false
+    /// Instead of any file: a configuration that a command makes.
+    var text: String?
 }
 
 /// Finds the file, reads it, puts the overrides above it, and settles the state directory.
@@ -21,6 +23,7 @@ enum ConfigurationLoader {
     static func load(
         _ request: ConfigurationRequest, _ facts: ProcessFacts, _ vocabulary: Vocabulary
     ) throws(ConfigurationError) -> RelayConfiguration {
+        if let text = request.text { return try read(text, file: nil, request, facts, vocabulary) }
         guard let file = file(request, facts) else {
             guard request.isSandbox else {
                 throw ConfigurationError([

@@ -10,6 +10,8 @@ struct ConfigurationReader {
     /// two.
     let appNames: [ConfiguredName]
     let instanceNames: [ConfiguredName]
+    /// Instances that stand in a section of their own, by their listeners' names too.
+    let sectionNames: [ConfiguredName]
 
     init(
         _ root: ConfigurationNode, _ context: ReadingContext, _ facts: ProcessFacts,
@@ -21,6 +23,8 @@ struct ConfigurationReader {
         self.vocabulary = vocabulary
         appNames = (root["apps"]?.keys ?? []).compactMap(ConfiguredName.init)
         instanceNames = (root["instances"]?.keys ?? []).compactMap(ConfiguredName.init)
+        sectionNames = vocabulary.sections.map(\.word).filter { root[$0] != nil }.compactMap(
+            ConfiguredName.init)
     }
 
     /// - Parameter state: the state directory, already settled (``ConfigurationLoader``).
@@ -32,16 +36,16 @@ struct ConfigurationReader {
         }
         let store = store(cursor, state: state)
         let apps = apps(cursor)
-        let instances = instances(cursor)
+        let instances = instances(cursor) + sections(cursor)
         let listeners = listeners(cursor, instances: instanceNames)
         let log = log(cursor)
         let proxy = proxy(cursor)
         let limits = limits(cursor)
         let alerts = alerts(cursor)
-        if root["instances"] == nil {
+        if root["instances"] == nil, sectionNames.isEmpty {
             cursor.missing("instances", "Without an instance there is nothing to serve: add one.")
         }
-        if root["apps"] == nil, !needsNoApps {
+        if root["apps"] == nil, !needsNoApps, root["instances"] != nil || sectionNames.isEmpty {
             cursor.missing("apps", "Without an app there is nowhere to push to: add one.")
         }
         checkListeners(listeners, instances)

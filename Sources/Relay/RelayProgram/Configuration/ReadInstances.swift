@@ -27,6 +27,22 @@ extension ConfigurationReader {
         }
     }
 
+    /// The instances that stand in sections of their own.
+    func sections(_ root: MappingCursor) -> [InstanceConfiguration] {
+        vocabulary.sections.compactMap { kind in
+            guard let name = ConfiguredName(kind.word),
+                let cursor = root.cursor(kind.word, keys: kind.keys)
+            else { return nil }
+            if instanceNames.contains(name) {
+                cursor.fault(
+                    .conflict, "", "An instance has the name of this section; give the instance another one.")
+            }
+            let reader = InstanceReader(
+                name: name, apps: [], cursor: cursor, appNodes: self.root["apps"], appNames: appNames)
+            return kind.read(reader).map { InstanceConfiguration(name: name, settings: $0, apps: []) }
+        }
+    }
+
     private func instance(
         of spoken: Vocabulary.InstanceKind, _ name: ConfiguredName, _ node: ConfigurationNode,
         _ path: ConfigurationPath

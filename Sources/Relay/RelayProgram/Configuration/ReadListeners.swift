@@ -9,22 +9,34 @@ extension ConfigurationReader {
     /// 127.0.0.1:8481. A listener that is the only one for instances need not name them.
     func listeners(_ root: MappingCursor, instances: [ConfiguredName]) -> [ListenerConfiguration] {
         guard let cursor = root.cursor("listeners", keys: nil) else {
-            return root.node["listeners"] == nil ? standardListeners(instances) : []
+            return root.node["listeners"] == nil ? standardListeners(instances) + sectionListeners([]) : []
         }
         let entries = cursor.named()
         let others = entries.filter { $0.name.text != Self.adminName && $0.name.text != Self.originName }
         let all = others.count == 1 ? served(instances) : []
-        return entries.compactMap { entry in
-            guard entry.name.text != Self.originName else {
+        let found = entries.compactMap { entry -> ListenerConfiguration? in
+            if entry.name.text == Self.originName, !sectionNames.contains(entry.name) {
                 context.fault(
-                    .notBuiltYet, entry.path, entry.node.source,
-                    "The origin server is not built yet; this name is kept for it.")
+                    .conflict, entry.path, entry.node.source,
+                    "There is no section origin: this name is its listener's.")
                 return nil
             }
             guard
                 let cursor = MappingCursor(entry.node, entry.path, keys: ConfigurationKeys.listener, context)
             else { return nil }
             return listener(entry.name, cursor, all)
+        }
+        return found + sectionListeners(entries.map(\.name))
+    }
+
+    /// The listener of each section that names none.
+    private func sectionListeners(_ named: [ConfiguredName]) -> [ListenerConfiguration] {
+        sectionNames.filter { !named.contains($0) }.map { name in
+            guard let bind = BindAddress(Self.originBind) else {
+                preconditionFailure("The standard listeners are well formed.")
+            }
+            return ListenerConfiguration(
+                name: name, bind: bind, purpose: .instances([name]), trustedProxies: [], tls: nil)
         }
     }
 
@@ -59,6 +71,7 @@ extension ConfigurationReader {
 
     private static let publicBind = "127.0.0.1:8480"
     private static let adminBind = "127.0.0.1:8481"
+    private static let originBind = "127.0.0.1:8490"
 
     /// - Parameter all: what it serves if it names nothing; none: it must name something.
     private func listener(
@@ -72,7 +85,9 @@ extension ConfigurationReader {
             return nil
         }
         let tls = cursor.cursor("tls", keys: ConfigurationKeys.tls).flatMap(tls)
-        let purpose = isAdmin ? admin(cursor) : instances(cursor, all)
+        let purpose =
+            isAdmin
+            ? admin(cursor) : sectionNames.contains(name) ? section(name, cursor) : instances(cursor, all)
         guard let bind = bind(name, cursor), let purpose else { return nil }
         if isAdmin, !bind.isLoopback, case .admin(nil) = purpose {
             cursor.missing(
@@ -103,6 +118,7 @@ extension ConfigurationReader {
         switch name.text {
         case "public": return BindAddress(Self.publicBind)
         case Self.adminName: return BindAddress(Self.adminBind)
+        case Self.originName: return BindAddress(Self.originBind)
         default:
             cursor.missing("bind", "Say where this listener listens: bind: \"127.0.0.1:8480\".")
             return nil
@@ -126,6 +142,17 @@ extension ConfigurationReader {
                 .conflict, "serves", "The admin listener serves no instances; give them their own listener.")
         }
         return .admin(tokenFile: cursor.file("token_file", .token))
+    }
+
+    private func section(
+        _ name: ConfiguredName, _ cursor: MappingCursor
+    ) -> ListenerConfiguration.Purpose {
+        for key in ["serves", "token_file"] where cursor.node[key] != nil {
+            cursor.fault(
+                .conflict, key,
+                "This listener is the \(name)'s alone; instances have listeners of their own.")
+        }
+        return .instances([name])
     }
 
     private func instances(

@@ -24,6 +24,8 @@ struct Vocabulary: Sendable {
     }
 
     let protocols: [InstanceKind]
+    /// Those that stand in a section of their own, by its word.
+    let sections: [InstanceKind]
     /// In the order in which an app's are looked at.
     let services: [ServiceKind]
     /// Words of protocols that a later release speaks.

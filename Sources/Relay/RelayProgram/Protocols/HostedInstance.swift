@@ -12,8 +12,12 @@ protocol HostedInstance: Sendable {
     var publicKeys: [String] { get }
     /// Rows of the outcome table that its protocol reads differently (decision 0048).
     var override: (@Sendable (Answer) -> Outcome?)? { get }
-    /// What listeners serve; `nil`: nothing.
+    /// What listeners serve; `nil`: nothing, or ``faces``.
     var face: (any HTTPFace)? { get }
+    /// All that listeners serve.
+    var faces: [any HTTPFace] { get }
+    /// Lanes that the instance brings itself, beside those of apps; `nil`: none.
+    var ownLanes: OwnLanes? { get }
     /// Who has signed up; `nil` where nobody does.
     var origins: (any OriginBook)? { get }
     /// Whether it can do nothing while the store fails or the outbox is full.
@@ -50,6 +54,8 @@ protocol HostedInstance: Sendable {
 extension HostedInstance {
     var override: (@Sendable (Answer) -> Outcome?)? { nil }
     var face: (any HTTPFace)? { nil }
+    var faces: [any HTTPFace] { face.map { [$0] } ?? [] }
+    var ownLanes: OwnLanes? { nil }
     var origins: (any OriginBook)? { nil }
     var needsStore: Bool { true }
     func takeForce() -> [any InstanceService] { [] }
@@ -61,6 +67,12 @@ extension HostedInstance {
     func isProven(over subject: Alert.Subject) -> Bool { true }
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] { [] }
     func isDevice(_ record: RecordKey) -> Bool { true }
+}
+
+/// Lanes of one instance that are no app's, and which of its pushes go where.
+struct OwnLanes: Sendable {
+    let specs: [DeliveryService.LaneSpec]
+    let directory: AppDirectory.Instance
 }
 
 /// Work that lasts as long as an instance, such as listening at a peer's server.

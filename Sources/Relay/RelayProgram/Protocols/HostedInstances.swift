@@ -2,6 +2,19 @@ import PushModel
 import ServiceLifecycle
 import Synchronization
 
+/// The instances in force, for those that are made before they are.
+final class Neighbours: Sendable {
+    private struct Watched {
+        weak var hosted: HostedInstances?
+    }
+
+    private let watched = Mutex(Watched())
+
+    func watch(_ instances: HostedInstances) { watched.withLock { $0.hosted = instances } }
+
+    var instances: [any HostedInstance] { watched.withLock(\.hosted)?.all ?? [] }
+}
+
 /// The instances in force, and what they run. A reload adds and removes them, and changes those that stay
 /// without ending what can go on.
 final class HostedInstances: Service {

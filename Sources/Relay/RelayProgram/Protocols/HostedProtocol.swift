@@ -12,6 +12,9 @@ protocol HostedProtocol: Sendable {
 
     /// The value of `instances.NAME.protocol`.
     static var word: String { get }
+    /// The section of the configuration in which the one instance stands that there may be of it, and the
+    /// instance's name; `nil`: instances stand below `instances`.
+    static var section: String? { get }
     /// The keys of an instance, `protocol` and `apps` among them.
     static var keys: [String] { get }
     /// The key beside which an instance may leave `apps` out, because what it names has the credentials;
@@ -45,6 +48,8 @@ protocol HostedProtocol: Sendable {
 }
 
 extension HostedProtocol {
+    static var section: String? { nil }
+    static var sandboxKeys: [String] { [] }
     static var keyInsteadOfApps: String? { nil }
     static var metricHelp: [String: String] { [:] }
     static var commands: ProtocolCommands { ProtocolCommands() }

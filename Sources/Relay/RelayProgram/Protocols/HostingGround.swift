@@ -8,6 +8,10 @@ struct HostingGround: Sendable {
     let delivery: DeliveryService
     let registry: any Registry
     let web: any WebFetch
+    /// The same, for servers behind an authority of the configuration's own: a PEM file.
+    let webTrusting: @Sendable (_ authorityFile: String) -> any WebFetch
+    /// What else stands in this relay, once the instance is in force.
+    let neighbours: @Sendable () -> [any HostedInstance]
     let group: any EventLoopGroup
     let world: World
     let journal: Journal

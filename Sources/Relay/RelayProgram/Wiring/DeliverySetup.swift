@@ -24,19 +24,25 @@ struct DeliverySetup {
                 specs += try settings.laneSpecs(of: app.name, on: ground, &shelf)
             }
         }
+        let own = instances.compactMap(\.ownLanes)
+        specs += own.flatMap(\.specs)
         var overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?] = [:]
         for instance in instances { overrides[instance.name] = instance.override }
-        return DeliveryService.Setup(apps: directory, lanes: specs, overrides: overrides)
+        return DeliveryService.Setup(apps: directory(own), lanes: specs, overrides: overrides)
     }
 
-    private var directory: AppDirectory {
-        AppDirectory(
-            configuration.instances.map { instance in
-                let apps = instance.apps.compactMap(configuration.app).map { app in
-                    AppDirectory.App(
-                        name: app.name, outlets: app.services.map { $0.outlet(of: app.name, in: instance) })
-                }
-                return AppDirectory.Instance(name: instance.name, apps: apps)
-            })
+    private func directory(_ own: [OwnLanes]) -> AppDirectory {
+        let brought = own.map(\.directory)
+        return AppDirectory(
+            configuration
+                .instances.filter { instance in !brought.contains { $0.name == instance.name } }
+                .map { instance in
+                    let apps = instance.apps.compactMap(configuration.app).map { app in
+                        AppDirectory.App(
+                            name: app.name,
+                            outlets: app.services.map { $0.outlet(of: app.name, in: instance) })
+                    }
+                    return AppDirectory.Instance(name: instance.name, apps: apps)
+                } + brought)
     }
 }

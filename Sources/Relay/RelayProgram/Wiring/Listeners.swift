@@ -68,7 +68,7 @@ struct Listeners: Sendable {
                 faces.append(try admin.face(facts, of: configuration, instances, beside: listeners))
             } else {
                 for name in facts.serves {
-                    if let face = instances.first(where: { $0.name == name })?.face { faces.append(face) }
+                    faces += instances.first { $0.name == name }?.faces ?? []
                 }
             }
             do throws(IngressError) {

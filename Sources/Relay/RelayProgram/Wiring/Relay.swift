@@ -95,12 +95,19 @@ final class Relay: Sendable {
             world: around.world, journal: around.journal,
             observer: AlertWiring.observer(
                 alerts, trail, custody, proofs, refusals, events, around.world))
+        let beside = Neighbours()
         instances = HostedInstances(
             around.hosting,
             HostingGround(
-                delivery: delivery, registry: store.sealed, web: web, group: around.group,
+                delivery: delivery, registry: store.sealed, web: web,
+                webTrusting: { file in
+                    var options = around.web
+                    options.extraAuthorities.append(file)
+                    return HTTPSFetch(options, group: around.group, world: around.world)
+                }, neighbours: { [beside] in beside.instances }, group: around.group,
                 world: around.world, journal: around.journal, metrics: around.metrics, spans: around.spans,
                 events: events, isRehearsal: around.isRehearsal))
+        beside.watch(instances)
         watch = RelayWatch(
             RelayWatch.Subjects(
                 delivery: delivery, store: store, instances: instances, custody: custody, proofs: proofs,
@@ -231,6 +238,8 @@ final class Relay: Sendable {
 
     /// Of instances, by name.
     var publicKeys: [String: [String]] { inForce.withLock { $0?.publicKeys ?? [:] } }
+    /// The instances in force.
+    var hosted: [any HostedInstance] { instances.all }
     func lanes() -> [LaneSnapshot] { delivery.snapshot() }
 
     /// Store first, then delivery, then listeners: a stop runs in the reverse order, so nothing is taken in

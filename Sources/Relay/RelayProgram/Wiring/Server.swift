@@ -18,6 +18,8 @@ struct Server {
     private let log: LogSink
     var synchronous: Synchronous = .full
     var endsWithInput = false
+    /// Made and run once everybody can connect.
+    var welcome: (@Sendable (Relay) -> any Service)?
     /// Files and sockets that this process may open; `nil`: the system does not tell.
     var openFiles: Int?
 
@@ -141,6 +143,7 @@ struct Server {
                 return rehearsal.sandbox?.point(configuration) ?? configuration
             })
         if let demo { services.append(demo) }
+        if let welcome { services.append(welcome(relay)) }
         var members = services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) }
         members.append(
             .init(

@@ -1,0 +1,54 @@
+package import PushModel
+
+/// What an origin's server refuses, whatever the door.
+package typealias OriginError = CodedError<OriginErrorCode>
+
+package enum OriginErrorCode: String, PushErrorCode {
+    case overloaded, rateLimited
+    /// A record cannot be what this program wrote.
+    case damagedRecord
+    case tooMuchContent
+    case badName, nameTaken, unknownRealm, unknownUser, tooManyRealms, tooManyKeys
+
+    package var blame: Blame {
+        switch self {
+        case .overloaded, .damagedRecord: .ourselves
+        case .rateLimited, .tooMuchContent: .peer
+        case .badName, .nameTaken, .unknownRealm, .unknownUser, .tooManyRealms, .tooManyKeys: .operator
+        }
+    }
+
+    package var retry: RetryAdvice {
+        switch self {
+        case .overloaded, .rateLimited: .later
+        default: .never
+        }
+    }
+
+    package var sentence: String {
+        switch self {
+        case .overloaded: "The server cannot take this now; try again later."
+        case .rateLimited: "Too much was asked for; try again later."
+        case .damagedRecord: "The store holds a record that this program did not write. Restore a backup."
+        case .tooMuchContent: "The notification is larger than push services take; shorten it."
+        case .badName:
+            "A name has 1 to 128 visible ASCII characters without a space, a colon, a slash or quotes."
+        case .nameTaken: "This name is taken."
+        case .unknownRealm: "There is no realm of that name."
+        case .unknownUser: "There is no user of that name."
+        case .tooManyRealms: "There are as many realms as one origin may have."
+        case .tooManyKeys: "This user has as many app passwords as one may have."
+        }
+    }
+}
+
+extension CodedError<OriginErrorCode>: DeferringError {
+    package static func overloaded(retryAfter: Duration?) -> Self { Self(.overloaded) }
+    package static func rateLimited(retryAfter: Duration) -> Self { Self(.rateLimited) }
+    package var isOverloaded: Bool { code == .overloaded }
+}
+
+extension CodedError<OriginErrorCode> {
+    /// A store that is out is out for a moment, or for an operator to see to: a client hears no more of it.
+    init(_ error: StoreError) { self.init(error.code == .corrupt ? .damagedRecord : .overloaded) }
+}

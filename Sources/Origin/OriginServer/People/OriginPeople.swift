@@ -1,0 +1,271 @@
+import Primitives
+package import PushModel
+import Synchronization
+import WireFormats
+
+/// The realms and users of an origin.
+///
+/// Realms are few, and stand in memory; a process that shares the store reads them again once a minute. Users
+/// are looked up one by one.
+package final class OriginPeople: Sendable {
+    /// As many as one upload to a relay names.
+    package static let realmLimit = 1_000
+
+    let space: OriginSpace
+    private let registry: any Registry
+    private let world: World
+    private let known = Mutex<[OriginRealm]>([])
+
+    package init(_ space: OriginSpace, _ registry: any Registry, _ world: World) {
+        self.space = space
+        self.registry = registry
+        self.world = world
+    }
+
+    /// 1 to 128 visible ASCII characters without those that a URL, a form or Basic would give a meaning.
+    package static func isName(_ name: String) -> Bool {
+        let refused = Set("\"'/:\\".utf8)
+        return (1...128).contains(name.utf8.count)
+            && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && !refused.contains($0) }
+    }
+
+    // MARK: Realms
+
+    /// In the order in which they were added.
+    package var realms: [OriginRealm] { known.withLock(\.self) }
+
+    package func realm(_ uuid: String) -> OriginRealm? { realms.first { $0.uuid == uuid } }
+
+    /// The realm whose URL has that host, else the first: what is asked by another name is asked of the only
+    /// one in most houses.
+    package func realm(at host: String?) -> OriginRealm? {
+        let realms = realms
+        return host.flatMap { host in realms.first { $0.host == host.lowercased() } } ?? realms.first
+    }
+
+    /// Reads the realms. To be called before anything is served, and once a minute.
+    ///
+    /// - Throws: `.damagedRecord`, `.overloaded`.
+    package func load() async throws(OriginError) {
+        let found = try await readRealms()
+        known.withLock { $0 = found }
+    }
+
+    private func readRealms() async throws(OriginError) -> [OriginRealm] {
+        let records: [Record]
+        do throws(StoreError) {
+            records = try await registry.page(
+                .space(Space(space.instance, "realm")), after: 0, limit: Self.realmLimit)
+        } catch { throw OriginError(error) }
+        let realms = records.compactMap { OriginRealm(body: $0.body) }
+        guard realms.count == records.count else { throw OriginError(.damagedRecord) }
+        return realms.sorted { $0.id < $1.id }
+    }
+
+    /// - Parameter url: what its clients know it by.
+    /// - Throws: `.badName`, `.nameTaken`, `.tooManyRealms`.
+    package func addRealm(_ name: String, url: String) async throws(OriginError) -> OriginRealm {
+        guard Self.isName(name) else { throw OriginError(.badName) }
+        return try await number { (counters) throws(OriginError) in
+            let realms = try await self.readRealms()
+            guard realms.count < Self.realmLimit else { throw OriginError(.tooManyRealms) }
+            guard !realms.contains(where: { $0.name == name }) else { throw OriginError(.nameTaken) }
+            counters.realms += 1
+            let realm = OriginRealm(
+                id: counters.realms,
+                uuid: UUIDText(version4From: self.world.random(), self.world.random()).text,
+                name: name, url: url, createdAt: self.world.now(), requiresEncryption: false,
+                ownerSecret: Secret(Hex.encode(self.world.randomBytes(32)).utf8))
+            return (realm, [self.put(realm, if: .absent)])
+        }
+    }
+
+    /// - Throws: `.unknownRealm`.
+    package func set(
+        _ name: String, _ change: @Sendable (inout OriginRealm) -> Void
+    ) async throws(OriginError) -> OriginRealm {
+        guard var realm = try await readRealms().first(where: { $0.name == name }) else {
+            throw OriginError(.unknownRealm)
+        }
+        change(&realm)
+        try await commit([put(realm, if: .any)])
+        try await load()
+        return realm
+    }
+
+    private func put(_ realm: OriginRealm, if condition: Condition) -> Change {
+        .put(
+            Record(key: space.realm(realm.uuid), touchedAt: world.now(), body: realm.body), if: condition)
+    }
+
+    // MARK: Users
+
+    /// - Throws: `.damagedRecord`, `.overloaded`.
+    package func user(_ name: String) async throws(OriginError) -> OriginUser? {
+        try await userRecord(name)?.user
+    }
+
+    private func userRecord(
+        _ name: String
+    ) async throws(OriginError) -> (user: OriginUser, revision: UInt64)? {
+        let found: [Record?]
+        do throws(StoreError) { found = try await registry.find([space.user(name)]) } catch {
+            throw OriginError(error)
+        }
+        guard let record = found.first ?? nil else { return nil }
+        guard let user = OriginUser(body: record.body) else { throw OriginError(.damagedRecord) }
+        return (user, record.revision)
+    }
+
+    /// Users in the order in which they were changed last.
+    ///
+    /// - Returns: a page, and what the next begins after; `nil` behind the last.
+    package func users(
+        after revision: UInt64, limit: Int = 1_000
+    ) async throws(OriginError) -> (users: [OriginUser], next: UInt64?) {
+        let records: [Record]
+        do throws(StoreError) {
+            records = try await registry.page(.space(space.users), after: revision, limit: limit)
+        } catch { throw OriginError(error) }
+        return (
+            records.compactMap { OriginUser(body: $0.body) },
+            records.count < limit ? nil : records.last?.revision
+        )
+    }
+
+    /// - Returns: the user, and the key, which is nowhere else from then on.
+    /// - Throws: `.badName`, `.nameTaken`, `.unknownRealm`.
+    package func addUser(
+        _ name: String, realm: String?
+    ) async throws(OriginError) -> (user: OriginUser, key: String) {
+        guard Self.isName(name) else { throw OriginError(.badName) }
+        let realms = try await readRealms()
+        guard let realm = realm.map({ name in realms.first { $0.name == name } }) ?? realms.first else {
+            throw OriginError(.unknownRealm)
+        }
+        let (key, credential) = invent(.apiKey)
+        let user = try await number { (counters) throws(OriginError) in
+            if try await self.user(name) != nil { throw OriginError(.nameTaken) }
+            counters.users += 1
+            let user = OriginUser(
+                name: name, id: counters.users, realm: realm.uuid, createdAt: self.world.now(),
+                credentials: [credential])
+            return (user, [self.put(user, if: .absent)])
+        }
+        return (user, key)
+    }
+
+    /// A new API key in place of the old one, or one more app password.
+    ///
+    /// - Throws: `.unknownUser`, `.tooManyKeys`.
+    package func renewKey(
+        of name: String, _ kind: OriginUser.Credential.Kind
+    ) async throws(OriginError) -> String {
+        guard let record = try await userRecord(name) else { throw OriginError(.unknownUser) }
+        var user = record.user
+        let (key, credential) = invent(kind)
+        if kind == .apiKey { user.credentials.removeAll { $0.kind == .apiKey } }
+        guard user.credentials.count(where: { $0.kind == .appPassword }) < OriginUser.appPasswords else {
+            throw OriginError(.tooManyKeys)
+        }
+        user.credentials.append(credential)
+        try await commit([put(user, if: .revision(record.revision))])
+        return key
+    }
+
+    /// Removes a user and everything that is kept of them; what is owed for them goes with it.
+    ///
+    /// - Throws: `.unknownUser`.
+    package func removeUser(_ name: String) async throws(OriginError) {
+        guard try await userRecord(name) != nil else { throw OriginError(.unknownUser) }
+        do throws(StoreError) {
+            while try await registry.forget(owner: space.user(name), limit: 1_000) > 0 {}
+        } catch { throw OriginError(error) }
+        try await commit([.delete(space.user(name), if: .any)])
+    }
+
+    private func put(_ user: OriginUser, if condition: Condition) -> Change {
+        .put(Record(key: space.user(user.name), touchedAt: world.now(), body: user.body), if: condition)
+    }
+
+    private func invent(_ kind: OriginUser.Credential.Kind) -> (key: String, OriginUser.Credential) {
+        let key = Hex.encode(world.randomBytes(16))
+        return (key, OriginUser.Credential(kind: kind, digest: Secret(SHA256.hash(Array(key.utf8)))))
+    }
+
+    /// - Returns: `nil` for anybody who is not a user with that key.
+    package func authenticate(
+        _ credentials: BasicCredentials, _ kind: OriginUser.Credential.Kind
+    ) async throws(OriginError) -> OriginUser? {
+        guard Self.isName(credentials.user), let user = try await user(credentials.user) else { return nil }
+        return user.credentials.contains { $0.kind == kind && $0.digest == credentials.digest } ? user : nil
+    }
+
+    // MARK: Numbers
+
+    private struct Counters {
+        var realms: Int64 = 0
+        var users: Int64 = 0
+    }
+
+    /// Makes something that has a number of its own, in one commit with the number.
+    private func number<Made: Sendable>(
+        _ make: (inout Counters) async throws(OriginError) -> (Made, [Change])
+    ) async throws(OriginError) -> Made {
+        // Another process that takes a number in between makes it another one.
+        for _ in 0..<8 {
+            let record: Record?
+            do throws(StoreError) { record = try await registry.find([space.realms]).first ?? nil } catch {
+                throw OriginError(error)
+            }
+            var counters = Counters()
+            if let record {
+                let read: Counters? = record.body.reveal { bytes in
+                    var reader = StoredReader(bytes)
+                    guard let realms = reader.optionalWord() ?? nil, let users = reader.optionalWord() ?? nil
+                    else { return nil }
+                    return Counters(realms: realms, users: users)
+                }
+                guard let read, read.realms < .max, read.users < .max else {
+                    throw OriginError(.damagedRecord)
+                }
+                counters = read
+            }
+            let (made, changes) = try await make(&counters)
+            let body = Secret(stored: 2 * StoredSize.word) { writer in
+                writer.put(Int64?.some(counters.realms))
+                writer.put(Int64?.some(counters.users))
+            }
+            let next = Record(key: space.realms, touchedAt: world.now(), body: body)
+            let applied: Applied
+            do throws(StoreError) {
+                applied = try await registry.apply(
+                    [.put(next, if: record.map { .revision($0.revision) } ?? .absent)] + changes)
+            } catch { throw OriginError(error) }
+            switch applied {
+            case .committed:
+                try await load()
+                return made
+            case .refused(index: 0): continue
+            case .refused: throw OriginError(.nameTaken)
+            }
+        }
+        throw OriginError(.overloaded)
+    }
+
+    private func commit(_ changes: [Change]) async throws(OriginError) {
+        let applied: Applied
+        do throws(StoreError) { applied = try await registry.apply(changes) } catch {
+            throw OriginError(error)
+        }
+        guard applied == .committed else { throw OriginError(.overloaded) }
+    }
+}
+
+extension OriginRealm {
+    /// Host and perhaps port of the URL, in lower case.
+    package var host: String {
+        let rest = url.firstRange(of: "://").map { url[$0.upperBound...] } ?? url[...]
+        return rest.prefix { $0 != "/" }.lowercased()
+    }
+}

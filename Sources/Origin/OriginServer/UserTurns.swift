@@ -1,0 +1,56 @@
+package import PushModel
+import Synchronization
+
+/// One thing at a time for each user, in the order of asking: state is read, changed and committed, and
+/// clients hear of it, before the next is looked at.
+package final class UserTurns: Sendable {
+    /// Who waits for one user: more calls at once than a user's clients make are somebody's mistake.
+    package static let waiting = 64
+
+    private let queues = Mutex<[String: [CheckedContinuation<Void, Never>]]>([:])
+
+    package init() {}
+
+    /// - Throws: `.overloaded` where too many wait for the same user, and what `work` throws.
+    package func take<Result: Sendable, Failure: DeferringError>(
+        _ user: String, _ work: () async throws(Failure) -> Result
+    ) async throws(Failure) -> Result {
+        guard await begin(user) else { throw .overloaded(retryAfter: .seconds(1)) }
+        defer { end(user) }
+        return try await work()
+    }
+
+    private func begin(_ user: String) async -> Bool {
+        var isTaken = true
+        await withCheckedContinuation { (turn: CheckedContinuation<Void, Never>) in
+            let goesOn = queues.withLock { queues -> Bool in
+                guard let waiting = queues[user] else {
+                    queues[user] = []
+                    return true
+                }
+                guard waiting.count < Self.waiting else {
+                    isTaken = false
+                    return true
+                }
+                queues[user]?.append(turn)
+                return false
+            }
+            if goesOn { turn.resume() }
+        }
+        return isTaken
+    }
+
+    private func end(_ user: String) {
+        let next = queues.withLock { queues -> CheckedContinuation<Void, Never>? in
+            guard var waiting = queues[user], !waiting.isEmpty else {
+                queues[user] = nil
+                return nil
+            }
+            // At most 64 of them.
+            let next = waiting.removeFirst()
+            queues[user] = waiting
+            return next
+        }
+        next?.resume()
+    }
+}

@@ -1,0 +1,221 @@
+import Delivery
+package import PushModel
+import Uplink
+import WireFormats
+package import ZulipPush
+
+/// What became of a notification at one device.
+package struct NotifiedDevice: Sendable, Hashable {
+    package enum State: UInt8, Sendable { case waiting = 0, accepted = 1, dead = 2, refused = 3 }
+
+    /// `account 7`, `device 12`: as the user's clients know it.
+    package let name: String
+    /// By which the relay's answers name it.
+    let relayName: String
+    let profile: ZulipProfile
+    package var state: State
+    package var at: UnixTime
+    /// Why it was refused; a word of ours.
+    package var reason: String
+}
+
+/// Seals notifications for users' devices, owes them to the relay, and keeps for a day what became of each.
+package struct ZulipNotifier: Sendable {
+    private let users: ZulipUsers
+    private var ground: ZulipGround { users.ground }
+
+    /// How long a notification is owed, and what is known of it kept (§14.6).
+    package static let life = Duration.seconds(86_400)
+
+    package init(_ users: ZulipUsers) { self.users = users }
+
+    /// - Parameter id: of the notification: 32 hex digits.
+    /// - Parameter body: what devices show, sealed before anything is stored.
+    /// - Returns: for how many devices it is owed now.
+    /// - Throws: `.origin(.overloaded)`; `.refused` where the content is too large for a push.
+    package func notify(
+        _ user: OriginUser, id: String, _ body: ZulipNotification.Body, isTest: Bool = false,
+        of subject: ZulipQueueItem.Subject? = nil
+    ) async throws(ZulipUsersRefusal) -> Int {
+        let standing: ZulipUsers.Standing
+        do throws(OriginError) { standing = try await users.read(user.name, realm: user.realm) } catch {
+            throw .origin(error)
+        }
+        let targets: [ZulipTarget]
+        if isTest {
+            do throws(OriginRefusal) { targets = try standing.registrations.targets(of: subject) } catch {
+                throw .refused(error)
+            }
+        } else {
+            targets = standing.registrations.targets
+        }
+        guard !targets.isEmpty else { return 0 }
+        guard let origin = ground.origin(), let realm = ground.people.realm(user.realm) else {
+            throw .origin(OriginError(.overloaded))
+        }
+        let notification = ZulipNotification(
+            realmURL: realm.url, realmName: realm.name, userID: user.id, body: body)
+        let now = ground.world.now()
+        let devices = standing.registrations.notified(now, only: isTest ? subject : nil)
+        var verdict = Verdict<Bool, OriginError>(
+            pushes: try pushes(origin, notification, targets, user, id, now),
+            changes: [.put(record(id, user.name, devices, now), if: .any)], reply: .now(true))
+        verdict.turns = .byOrigin
+        do throws(IntakeRefusal<OriginError>) {
+            _ = try await ground.intake.admit(verdict, instance: ground.space.instance)
+        } catch { throw .origin(OriginError(.overloaded)) }
+        return targets.count
+    }
+
+    private func pushes(
+        _ origin: ZulipOrigin, _ notification: ZulipNotification, _ targets: [ZulipTarget],
+        _ user: OriginUser, _ id: String, _ now: UnixTime
+    ) throws(ZulipUsersRefusal) -> [Push] {
+        var pushes: [Push] = []
+        var generator = WorldGenerator(world: ground.world)
+        for profile in ZulipProfile.allCases {
+            let some = targets.filter { $0.profile == profile }
+            let calls: [ZulipCall]
+            do throws(ZulipError) {
+                calls = try origin.notify(notification, to: some, realm: user.realm, using: &generator)
+            } catch { throw .origin(OriginError(.tooMuchContent)) }
+            let subject = NotificationSubject(
+                id: id, user: user.name, realm: user.realm, profile: profile, askedAt: now)
+            for call in calls {
+                pushes.append(
+                    Push(
+                        message: .uplink(
+                            UplinkMessage(
+                                kind: .notification, method: .post, server: ground.relay,
+                                path: Secret(call.path.utf8), contentType: call.contentType, body: call.body,
+                                subject: subject.body)),
+                        pushClass: notification.body.pushClass, origin: Secret(user.name.utf8), record: nil,
+                        touchedAt: now, custodyEnds: now + Self.life, repeatIdentity: nil))
+            }
+        }
+        return pushes
+    }
+
+    // MARK: What became of it
+
+    private static let format: UInt8 = 0x71
+
+    private func record(
+        _ id: String, _ user: String, _ devices: [NotifiedDevice], _ at: UnixTime
+    ) -> Record {
+        let size = devices.reduce(StoredSize.byte + StoredSize.of(user)) { size, device in
+            size + 2 * StoredSize.byte + StoredSize.word + StoredSize.of(device.name)
+                + StoredSize.of(device.relayName) + StoredSize.of(device.reason)
+        }
+        let body = Secret(stored: size) { writer in
+            writer.put(Self.format)
+            writer.put(user)
+            for device in devices {
+                writer.put(device.name)
+                writer.put(device.relayName)
+                writer.put(device.profile.stored)
+                writer.put(device.state.rawValue)
+                writer.put(Int64?.some(device.at.milliseconds))
+                writer.put(device.reason)
+            }
+        }
+        return Record(
+            key: ground.space.notification(id), owner: ground.space.user(user), touchedAt: at,
+            expiresAt: at + Self.life, body: body)
+    }
+
+    /// - Returns: `nil` for an id that nobody knows, or of which a day has passed.
+    package func devices(of id: String) async throws(OriginError) -> (user: String, [NotifiedDevice])? {
+        guard let read = try await read(id) else { return nil }
+        return (read.user, read.devices)
+    }
+
+    private func read(
+        _ id: String
+    ) async throws(OriginError) -> (user: String, devices: [NotifiedDevice], record: Record)? {
+        let found: Record?
+        do throws(StoreError) {
+            found = try await ground.registry.find([ground.space.notification(id)]).first ?? nil
+        } catch { throw OriginError(error) }
+        guard let found else { return nil }
+        let read: (String, [NotifiedDevice])? = found.body.reveal { bytes in
+            var reader = StoredReader(bytes)
+            guard reader.byte() == Self.format, let user = reader.text() else { return nil }
+            var devices: [NotifiedDevice] = []
+            while !reader.isAtEnd {
+                guard let device = NotifiedDevice(&reader) else { return nil }
+                devices.append(device)
+            }
+            return (user, devices)
+        }
+        guard let read else { throw OriginError(.damagedRecord) }
+        return (read.0, read.1, found)
+    }
+
+    /// The relay has answered a notification.
+    func settle(_ answer: UplinkAnswer, _ message: UplinkMessage) async -> UplinkVerdict {
+        guard let subject = NotificationSubject(message.subject) else { return .refused }
+        switch ZulipOrigin.notifyOutcome(ZulipAnswer(answer), profile: subject.profile) {
+        case .retry(let fault):
+            if let fault { ground.alert(.registrationRefused(fault), subject.realm) }
+            if case .answered(401, _, _) = answer { return .callerRefused }
+            let pause = ZulipAnswer(answer).pause(now: ground.world.now())
+            return .again(after: pause ?? .zero, blames: true)
+        case .sent(let sent):
+            return await note(subject, sent.deadTokenIDs.map(\.text) + sent.deadDeviceIDs.map { String($0) })
+        case .realmIsOff(let fault), .refused(let fault):
+            ground.alert(.registrationRefused(fault), subject.realm)
+            let verdict = await note(subject, [], refusal: fault)
+            return verdict == .done ? .refused : verdict
+        }
+    }
+
+    /// Dead devices end first: the note says what has been done.
+    private func note(
+        _ subject: NotificationSubject, _ dead: [String], refusal: RelayFault? = nil
+    ) async -> UplinkVerdict {
+        if !dead.isEmpty {
+            let realm = subject.realm
+            let (profile, asked) = (subject.profile, subject.askedAt)
+            do throws(ZulipUsersRefusal) {
+                try await users.change(
+                    subject.user, realm: realm,
+                    { registrations in
+                        profile == .v12
+                            ? registrations.end(
+                                tokens: dead.compactMap { TokenID($0) }, realm: realm, askedAt: asked)
+                            : registrations.end(
+                                devices: dead.compactMap { Int64($0) }, realm: realm, askedAt: asked)
+                    }, behind: { _, _ in })
+            } catch { return .uncommitted }
+        }
+        return await write(subject, Set(dead), refusal)
+    }
+
+    private func write(
+        _ subject: NotificationSubject, _ dead: Set<String>, _ refusal: RelayFault?
+    ) async -> UplinkVerdict {
+        // Calls of other profiles may be answered at the same time.
+        for _ in 0..<8 {
+            do throws(OriginError) {
+                guard let (user, found, record) = try await read(subject.id) else { return .done }
+                var devices = found
+                for index in devices.indices where devices[index].profile == subject.profile {
+                    devices[index].state =
+                        refusal != nil
+                        ? .refused : dead.contains(devices[index].relayName) ? .dead : .accepted
+                    devices[index].at = ground.world.now()
+                    devices[index].reason = refusal?.rawValue ?? ""
+                }
+                var next = self.record(subject.id, user, devices, record.touchedAt)
+                next.expiresAt = record.expiresAt
+                let applied: Applied
+                do throws(StoreError) {
+                    applied = try await ground.registry.apply([.put(next, if: .revision(record.revision))])
+                } catch { throw OriginError(error) }
+                if applied == .committed { return .done }
+            } catch { return .uncommitted }
+        }
+        return .uncommitted
+    }
+}

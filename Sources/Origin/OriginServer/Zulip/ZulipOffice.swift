@@ -1,0 +1,73 @@
+package import PushModel
+package import Uplink
+import ZulipPush
+
+/// Makes of the relay's answers what follows for users' registrations and notifications.
+package struct ZulipOffice: UplinkOffice {
+    private let users: ZulipUsers
+    private let notifier: ZulipNotifier
+
+    package init(_ users: ZulipUsers, _ notifier: ZulipNotifier) {
+        self.users = users
+        self.notifier = notifier
+    }
+
+    private var ground: ZulipGround { users.ground }
+
+    package func leave(of message: UplinkMessage) async -> UplinkLeave {
+        guard let origin = ground.origin() else { return .later }
+        return .granted(
+            origin.credentials.map { field in
+                (field.name, field.value.reveal { String(decoding: $0, as: UTF8.self) })
+            })
+    }
+
+    package func take(_ answer: UplinkAnswer, to message: UplinkMessage) async -> UplinkVerdict {
+        switch message.kind {
+        case .registration: await settle(answer, message)
+        case .notification: await notifier.settle(answer, message)
+        case .staleList: .refused
+        }
+    }
+
+    private func settle(_ answer: UplinkAnswer, _ message: UplinkMessage) async -> UplinkVerdict {
+        guard let subject = RegistrationSubject(message.subject) else { return .refused }
+        // Nobody has looked at the call: nothing about the registration is new.
+        guard case .answered(let status, _, _) = answer else {
+            return .again(after: users.settings.times.first, blames: true)
+        }
+        let answer = ZulipAnswer(answer)
+        let ground = ground
+        do throws(ZulipUsersRefusal) {
+            return try await users.change(
+                subject.user, realm: subject.realm,
+                { registrations in
+                    var generator = WorldGenerator(world: ground.world)
+                    return registrations.settle(
+                        item: subject.item, answer, now: ground.world.now(), using: &generator)
+                        ?? ZulipStep()
+                },
+                behind: { registrations, step in
+                    guard let item = registrations.queue[subject.item] else {
+                        return step.changes.isEmpty ? .refused : .done
+                    }
+                    if status == 401 { return .callerRefused }
+                    return .again(
+                        after: max(.zero, item.nextTry.since(ground.world.now())),
+                        blames: status == 429 || status >= 500)
+                })
+        } catch {
+            return .uncommitted
+        }
+    }
+}
+
+extension ZulipAnswer {
+    init(_ answer: UplinkAnswer) {
+        switch answer {
+        case .none: self = .none
+        case .answered(let status, let body, let retryAfter):
+            self.init(status: status, body: body, retryAfter: retryAfter)
+        }
+    }
+}

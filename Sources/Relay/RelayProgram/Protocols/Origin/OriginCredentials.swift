@@ -1,0 +1,39 @@
+import PushModel
+import WireFormats
+import ZulipPush
+
+/// The file in which id and key at the relay stand: a JSON object with `zulip_org_id` and `zulip_org_key`,
+/// mode 0600, written before the relay is called, so that whoever is killed in between has both.
+enum OriginCredentials {
+    /// What clients and the relay are told that this server is.
+    static let version = "12.2-sealbell-\(Release.version)"
+
+    private static let limitBytes = 4_096
+
+    /// - Returns: `nil` where there is no file yet.
+    /// - Throws: `CommandFailure` that names the file, and nothing of what it holds.
+    static func read(_ file: String) throws(CommandFailure) -> (origin: ZulipOrigin, key: Secret)? {
+        guard PlayedFile.isThere(file, limitBytes: limitBytes) else { return nil }
+        return try PlayedFile.read(file, limitBytes: limitBytes, "credentials of an origin") { members in
+            guard let id = members["zulip_org_id"]?.reveal({ UUIDText($0) }),
+                let key = members["zulip_org_key"], key.count == ZulipLimits.organizationKeyBytes
+            else { return nil }
+            return (ZulipOrigin(id: id.text, key: key, version: version), key)
+        }
+    }
+
+    static func write(_ id: String, _ key: Secret, to file: String) throws(CommandFailure) {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("zulip_org_id")
+        writer.string(id)
+        writer.key("zulip_org_key")
+        key.reveal { writer.string(escaped: $0) }
+        writer.endObject()
+        do throws(FileFault) {
+            try writer.takeSecret().reveal { bytes throws(FileFault) in
+                try writeFile(file, bytes, replacing: true)
+            }
+        } catch { throw CommandFailure(.failed, "\(file): \(error.sentence)") }
+    }
+}

@@ -1,0 +1,93 @@
+import Delivery
+import HTTPIngress
+import OriginServer
+import PushModel
+import Synchronization
+import Uplink
+import ZulipPush
+
+/// An origin as it runs: its users, doors and lanes. It stays over a reload that leaves its section as it
+/// was.
+final class OriginHouse: Sendable {
+    let settings: OriginSection
+    let name: ConfiguredName
+    let people: OriginPeople
+    let polls: EventPolls
+    let users: ZulipUsers
+    let notifier: ZulipNotifier
+    let faces: [any HTTPFace]
+    let lanes: OwnLanes
+    let clock: PollClock
+    let upkeep: OriginUpkeep
+    let world: World
+
+    /// - Throws: `CommandFailure` that names the file of the credentials.
+    init(
+        _ name: ConfiguredName, _ settings: OriginSection, on ground: HostingGround
+    ) throws(CommandFailure) {
+        self.name = name
+        self.settings = settings
+        world = ground.world
+        let credentials = Held(try OriginCredentials.read(settings.credentialsFile)?.origin)
+        let space = OriginSpace(name)
+        people = OriginPeople(space, ground.registry, ground.world)
+        let web: any WebFetch =
+            switch settings.relay {
+            case nil: RelayFaceFetch(ground.neighbours)
+            case let relay?: relay.authorityFile.map(ground.webTrusting) ?? ground.web
+            }
+        let server = settings.relay?.url ?? RelayFaceFetch.server
+        let events = ground.events
+        let zulip = ZulipGround(
+            space: space, people: people, registry: ground.registry, intake: ground.delivery.intake,
+            world: ground.world, relay: server, origin: { credentials.value },
+            alert: { alert, _ in events.note("origin alert", [(.code, ErrorCode(alert: alert))]) })
+        var facts = ZulipOriginSettings(version: OriginCredentials.version)
+        facts.profiles = settings.profiles
+        facts.requiresEncryption = settings.requiresEncryption
+        facts.times = settings.times
+        facts.devicesPerUser = settings.limits.devicesPerUser
+        facts.queuesPerUser = settings.limits.queuesPerUser
+        facts.eventsPerQueue = settings.limits.eventsPerQueue
+        facts.waitingPolls = settings.limits.waitingPolls
+        polls = EventPolls(facts, ground.world)
+        clock = PollClock(polls)
+        users = ZulipUsers(zulip, facts, polls: polls)
+        notifier = ZulipNotifier(users)
+        faces = [ZulipDoor(users, notifier)]
+        lanes = Self.lanes(name, web, ZulipOffice(users, notifier), ground.world)
+        upkeep = OriginUpkeep(
+            zulip, web: web, credentials: credentials, file: settings.credentialsFile, journal: ground.journal
+        )
+    }
+
+    /// A lane for each kind of call, so that none waits for another.
+    private static func lanes(
+        _ name: ConfiguredName, _ web: any WebFetch, _ office: some UplinkOffice, _ world: World
+    ) -> OwnLanes {
+        let kinds: [(UplinkMessage.Kind, String)] = [
+            (.registration, "registration"), (.notification, "notification"), (.staleList, "stale-list")
+        ]
+        var specs: [DeliveryService.LaneSpec] = []
+        var apps: [AppDirectory.App] = []
+        for (kind, word) in kinds {
+            guard let app = ConfiguredName("\(name.text).\(word)") else { continue }
+            let lane = LaneName(app: app, service: .uplink, environment: .production)
+            specs.append(
+                DeliveryService.LaneSpec(
+                    UplinkProvider(lane: lane, web: web, office: office, world: world),
+                    credential: Credential()))
+            apps.append(AppDirectory.App(name: app, outlets: [UplinkOutlet(kind)]))
+        }
+        return OwnLanes(specs: specs, directory: AppDirectory.Instance(name: name, apps: apps))
+    }
+}
+
+extension ErrorCode {
+    fileprivate init(alert: ZulipAlert) {
+        switch alert {
+        case .registrationExpired: self.init("registration-expired")
+        case .registrationRefused: self.init("registration-refused")
+        }
+    }
+}

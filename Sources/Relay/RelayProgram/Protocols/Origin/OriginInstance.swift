@@ -1,0 +1,32 @@
+import Delivery
+import HTTPIngress
+import OriginServer
+import PushModel
+
+/// The origin as it is hosted beside instances, on the same store, lanes and listeners.
+struct OriginInstance: HostedInstance {
+    let house: OriginHouse
+
+    init(_ house: OriginHouse) { self.house = house }
+
+    var name: ConfiguredName { house.name }
+    var publicKeys: [String] { [] }
+    var faces: [any HTTPFace] { house.faces }
+    var ownLanes: OwnLanes? { house.lanes }
+
+    func takeForce() -> [any InstanceService] { [house.clock] }
+
+    func begin() async throws(StoreError) { try await look() }
+
+    func sweep() async throws(StoreError) -> Bool {
+        house.polls.sweep()
+        try await look()
+        return false
+    }
+
+    private func look() async throws(StoreError) {
+        do throws(OriginError) { try await house.upkeep.look() } catch {
+            throw StoreError(error.code == .damagedRecord ? .corrupt : .unavailable)
+        }
+    }
+}

@@ -1,0 +1,23 @@
+import AdminIngress
+
+/// The server half: an origin with users of its own, which owes their notifications to a relay.
+enum OriginProtocol: HostedProtocol {
+    static let word = "origin"
+    static let section: String? = "origin"
+    static let keys = OriginSection.keys
+
+    static func read(_ instance: InstanceReader) -> OriginSection? { instance.origin() }
+
+    static func host(
+        _ instance: InstanceConfiguration, _ settings: OriginSection, in configuration: RelayConfiguration,
+        on ground: HostingGround, replacing old: (any HostedInstance)?
+    ) throws(CommandFailure) -> any HostedInstance {
+        if let house = (old as? OriginInstance)?.house, house.settings == settings {
+            try house.upkeep.readCredentials()
+            return OriginInstance(house)
+        }
+        return OriginInstance(try OriginHouse(instance.name, settings, on: ground))
+    }
+
+    static func calls(_ instances: DeskInstances) -> [AdminCall] { OriginDesk(instances).calls }
+}

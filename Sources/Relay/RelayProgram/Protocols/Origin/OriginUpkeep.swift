@@ -1,0 +1,88 @@
+import OriginServer
+import PushModel
+import Synchronization
+import WireFormats
+import ZulipPush
+
+/// What an origin does by itself: it tells the relay of its realms, and ends what has ended by time.
+final class OriginUpkeep: Sendable {
+    private let ground: ZulipGround
+    private let web: any WebFetch
+    let credentials: Held<ZulipOrigin?>
+    let file: String
+    private let journal: Journal
+    /// When the relay was told of realms last, by the monotonic clock.
+    private let told = Mutex<ContinuousClock.Instant?>(nil)
+
+    /// From one upload to the next (§5.3).
+    private static let interval = Duration.seconds(3_600)
+
+    init(
+        _ ground: ZulipGround, web: any WebFetch, credentials: Held<ZulipOrigin?>, file: String,
+        journal: Journal
+    ) {
+        self.ground = ground
+        self.web = web
+        self.credentials = credentials
+        self.file = file
+        self.journal = journal
+    }
+
+    /// Reads the credentials again; what cannot be read leaves those that are in force.
+    func readCredentials() throws(CommandFailure) {
+        if let read = try OriginCredentials.read(file) { credentials.value = read.origin }
+    }
+
+    /// Once a minute.
+    func look() async throws(OriginError) {
+        try await ground.people.load()
+        let now = ground.world.instant()
+        let isDue = told.withLock { $0.map { now - $0 >= Self.interval } ?? true }
+        if isDue { _ = await tellRealms() }
+    }
+
+    /// What became of a call that an administrator waits for.
+    enum Told: Sendable {
+        case told, notSignedUp, noRealm, unreachable
+        case refused(status: Int, code: String)
+    }
+
+    /// `server/analytics`: without it the relay knows of no realm, and refuses every encrypted call (§5.3).
+    func tellRealms() async -> Told {
+        guard let origin = credentials.value else { return .notSignedUp }
+        let realms = ground.people.realms
+        guard !realms.isEmpty else { return .noRealm }
+        let answer = await send(
+            origin.analytics(
+                realms: realms.map { realm in
+                    ZulipRealmReport(
+                        id: realm.id, uuid: realm.uuid,
+                        ownerSecret: realm.ownerSecret.reveal { String(decoding: $0, as: UTF8.self) },
+                        host: realm.host, url: realm.url, name: realm.name,
+                        createdAt: realm.createdAt.seconds)
+                }))
+        if case .told = answer { told.withLock { $0 = ground.world.instant() } }
+        return answer
+    }
+
+    func signUp(_ origin: ZulipOrigin, host: String, mail: String, newKey: Secret? = nil) async -> Told {
+        await send(origin.signUp(hostname: host, mail: mail, newKey: newKey))
+    }
+
+    private func send(_ call: ZulipCall) async -> Told {
+        var request = WebRequest(
+            call.method == "GET" ? .get : .post, url: ground.relay + call.path,
+            headers: call.headers.map { ($0.name, $0.value.reveal { String(decoding: $0, as: UTF8.self) }) },
+            body: call.body, answerLimitBytes: ZulipOriginLimits.answerBytes, deadline: .seconds(15),
+            publicAddressesOnly: false)
+        request.mayRepeat = true
+        do throws(WebError) {
+            let answer = try await web.fetch(request)
+            if answer.status == 200 { return .told }
+            let read = ZulipAnswer(status: answer.status, body: answer.body)
+            return .refused(status: answer.status, code: read.code ?? "")
+        } catch {
+            return .unreachable
+        }
+    }
+}
