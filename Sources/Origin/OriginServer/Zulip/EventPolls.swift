@@ -141,10 +141,10 @@ package final class EventPolls: Sendable {
 
     // MARK: Time
 
-    /// Answers polls that have waited long enough, until the task is cancelled.
+    /// Answers polls that have waited long enough, until ``end()`` or the task is cancelled.
     package func run() async {
-        while !Task.isCancelled {
-            // It ends early only by cancellation, which ends the loop.
+        // It ends by cancellation, or with ``end()``.
+        while !state.withLock(\.isEnding) {
             do { try await world.sleep(world.instant() + Self.step) } catch { break }
             lookAtClock()
         }

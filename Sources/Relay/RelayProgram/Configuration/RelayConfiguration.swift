@@ -89,6 +89,9 @@ struct ListenerConfiguration: Sendable, Hashable {
         return false
     }
 
+    /// Clients of an origin ask for what has not happened yet, and wait.
+    var hasWaitingClients: Bool { name.text == ConfigurationReader.originName }
+
     /// Instances served; empty on the admin listener.
     var serves: [ConfiguredName] {
         if case .instances(let names) = purpose { return names }

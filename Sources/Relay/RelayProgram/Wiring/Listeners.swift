@@ -42,6 +42,7 @@ struct Listeners: Sendable {
     ) -> IngressLimits {
         var limits = standard
         if listener.isAdmin { limits.answer = max(limits.answer, IngressLimits.operatorAnswer) }
+        if listener.hasWaitingClients { limits.answer = max(limits.answer, IngressLimits.pollAnswer) }
         limits.connections = descriptors.connections(of: listener)
         let isOwn = listener.isAdmin && listener.bind.isLoopback
         let share = isOwn ? limits.connections : max(1, limits.connections / 4)

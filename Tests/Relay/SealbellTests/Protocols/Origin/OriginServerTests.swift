@@ -1,0 +1,84 @@
+import PushModel
+import PushTesting
+import Simulators
+import Testing
+import WireFormats
+import ZulipPush
+
+@testable import RelayProgram
+
+/// An origin, its relay and a phone, each with real sockets between them.
+@Suite("An origin server", .timeLimit(.minutes(30)))
+struct OriginServerTests {
+    struct Setting: Sendable, CustomTestStringConvertible {
+        let profile: ZulipProfile
+        let kind: TokenKind
+        let isOne: Bool
+
+        var testDescription: String { "\(profile), \(kind), \(isOne ? "one process" : "two processes")" }
+
+        static let all = ZulipProfile.allCases.flatMap { profile in
+            [
+                Setting(profile: profile, kind: .apns, isOne: false),
+                Setting(profile: profile, kind: .fcm, isOne: true)
+            ]
+        }
+    }
+
+    @Test(
+        "A phone joins, is notified, dies at its push service, and comes back by itself",
+        arguments: Setting.all)
+    func wholeLife(_ setting: Setting) async throws {
+        // Which of v12 and v11 a client uses follows from the server's level.
+        let only = setting.profile == .v11 ? ", profiles: [v11]" : ""
+        try await RunningOrigin.run(inOneProcess: setting.isOne, only) { running, key in
+            var phone = OriginPhone(setting.kind, setting.profile, running, key: key)
+            try await phone.start()
+            try await phone.follow(until: .active)
+
+            let first = try await running.notify("Dinner is ready")
+            #expect(try await phone.opened(1).map(\.text) == ["Dinner is ready"])
+            #expect(try await running.became(of: first) == ["accepted"])
+
+            // A test comes by the same way.
+            try await phone.askForTest()
+            #expect(try await phone.opened(2).last?.text == "test")
+
+            // The push service says that nobody is there: the relay hears it first, and the origin at its
+            // next notification at the latest.
+            let token = phone.token.token.reveal { String(decoding: $0, as: UTF8.self) }
+            running.relay.stage.end(token, setting.kind)
+            var states: [String] = []
+            while states != ["dead"] {
+                let answer = try await running.desk(
+                    .notify, ["user": RunningOrigin.user, "text": "Are you there?"])
+                guard answer["devices"]?.int64 == 1, let id = answer["id"]?.string else { break }
+                states = try await running.became(of: id)
+            }
+            #expect(states == ["dead"])
+            // Its client hears it, and registers again by itself; the push service has it back.
+            running.relay.stage.revive(token, setting.kind)
+            // Clients of v11 are told of no removal: they see it when they fetch the state again.
+            if setting.profile == .v11 { try await phone.fetch() }
+            while ZulipDevice.status(of: phone.device, now: World.live.now()).state == .active {
+                try await phone.follow()
+            }
+            try await phone.tick()
+            try await phone.follow(until: .active)
+            _ = try await running.notify("Welcome back")
+            try await asked(for: "the last text") {
+                try await phone.opened(2).last?.text == "Welcome back"
+            }
+        }
+    }
+}
+
+extension ZulipNotification {
+    fileprivate var text: String {
+        switch body {
+        case .message(let message): message.content
+        case .remove: "remove"
+        case .test: "test"
+        }
+    }
+}
