@@ -28,6 +28,11 @@ package struct OriginSpace: Sendable {
         return RecordKey(calls, Secret(name))
     }
 
+    /// When a realm's list of dead phones is asked for next.
+    func stale(_ realm: String) -> RecordKey {
+        RecordKey(Space(instance, "stale"), Secret(realm.utf8))
+    }
+
     var calls: Space { Space(instance, "call") }
     var users: Space { Space(instance, "user") }
 

@@ -49,6 +49,12 @@ package enum Alert: Sendable, Hashable {
     /// The listener turns calls away, no matter who makes them, for want of these; in the order of the list.
     case doorStrained(ConfiguredName, [ListenerStrain])
 
+    /// So many phones of an origin's realm got no answer of the relay for as long as it was asked.
+    case registrationExpired(ConfiguredName, realm: String, Int)
+    /// The relay refuses an origin's realm, or who calls for it.
+    case registrationRefused(ConfiguredName, realm: String, RelayWord)
+    /// The relay does not say which phones of an origin's realm are dead.
+    case originStaleList(ConfiguredName, realm: String, RelayWord)
     /// The last reload; the configuration of before is in force.
     case reloadRefused(ErrorCode)
 
@@ -70,10 +76,12 @@ package enum Alert: Sendable, Hashable {
         case .laneHalted(_, let reason), .laneUnanswered(_, let reason): reason.rawValue
         case .storeFailing(let code), .outcomesRefused(let code, _): code.rawValue
         case .reloadRefused(let code): code.logText
+        case .registrationRefused(_, _, let word), .originStaleList(_, _, let word): word.word
         case .doorStrained(_, let strains): strains.map(\.rawValue).joined(separator: " ")
         case .laneUnreachable, .custodyEnded, .pushOverdue, .instanceUnheard, .instanceRefused,
             .watchesRefused, .messagesMissed, .answersRefused, .gatewayFailing, .outboxFilling, .diskLow,
-            .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .recordsSetAside, .clockDoubted:
+            .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .recordsSetAside, .clockDoubted,
+            .registrationExpired:
             nil
         }
     }
@@ -99,6 +107,9 @@ package enum Alert: Sendable, Hashable {
         case recordsSetAside = "records_set_aside"
         case clockDoubted = "clock_doubted"
         case doorStrained = "door_strained"
+        case registrationExpired = "registration_expired"
+        case registrationRefused = "registration_refused"
+        case originStaleList = "origin_stale_list"
         case reloadRefused = "reload_refused"
         /// Not raised by anybody: the port's own word when it tells no more for a while.
         case muted
@@ -108,12 +119,13 @@ package enum Alert: Sendable, Hashable {
             switch self {
             case .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .pushOverdue,
                 .instanceUnheard, .watchesRefused, .messagesMissed, .answersRefused, .gatewayFailing,
-                .outboxFilling, .storeFailing, .doorStrained, .muted:
+                .outboxFilling, .storeFailing, .doorStrained, .registrationExpired, .registrationRefused,
+                .muted:
                 .seconds(3600)
             // Nothing is lost meanwhile, and who renews by hand does so by day.
             case .instanceRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside,
                 .recordsSetAside, .clockDoubted,
-                .diskLow, .reloadRefused:
+                .diskLow, .originStaleList, .reloadRefused:
                 .seconds(86_400)
             }
         }
@@ -155,6 +167,12 @@ package enum Alert: Sendable, Hashable {
         case .recordsSetAside: Subject(kind: .recordsSetAside, name: "")
         case .clockDoubted: Subject(kind: .clockDoubted, name: "")
         case .doorStrained(let listener, _): Subject(kind: .doorStrained, name: listener.text)
+        case .registrationExpired(let instance, let realm, _):
+            Subject(kind: .registrationExpired, name: "\(instance.text)/\(realm)")
+        case .registrationRefused(let instance, let realm, _):
+            Subject(kind: .registrationRefused, name: "\(instance.text)/\(realm)")
+        case .originStaleList(let instance, let realm, _):
+            Subject(kind: .originStaleList, name: "\(instance.text)/\(realm)")
         case .reloadRefused: Subject(kind: .reloadRefused, name: "")
         }
     }
@@ -226,10 +244,31 @@ package enum Alert: Sendable, Hashable {
                 + strains.map(\.noun).joined(separator: " and ")
                 + ": see who calls, and shut them out at the proxy or the firewall; sealbell doctor "
                 + "says what the process may open."
+        case .registrationExpired(_, let realm, let count):
+            "The push service could not be reached for so long that \(count) phones of the realm \(realm) "
+                + "must register anew: check the relay's address, and that it runs."
+        case .registrationRefused(_, let realm, let word):
+            "The relay does not take phones or notifications of the realm \(realm) (\(word.word)). "
+                + word.cure
+        case .originStaleList(_, let realm, let word):
+            "The relay does not say which phones of the realm \(realm) are dead (\(word.word)). "
+                + word.cure
         case .reloadRefused(let code):
             "The last reload was refused (\(code.logText)), and the previous configuration is still in "
                 + "force: see the log, fix the file, and reload again."
         }
+    }
+}
+
+/// What a relay answers to an origin, as a word and a sentence of ours.
+package struct RelayWord: Sendable, Hashable {
+    package let word: String
+    /// What to look at.
+    package let cure: String
+
+    package init(word: String, cure: String) {
+        self.word = word
+        self.cure = cure
     }
 }
 

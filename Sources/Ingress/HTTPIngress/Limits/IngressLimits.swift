@@ -54,8 +54,8 @@ package struct IngressLimits: Sendable {
     package var answerLeast = Duration.seconds(5)
     /// At the admin listener, whose caller waits for 30 s: a test push asks two environments in turn.
     package static let operatorAnswer = Duration.seconds(30)
-    /// At a listener whose clients wait for what has not happened yet: they are answered after 25 s of silence
-    /// (docs/configuration.md, `origin`), and a wait for the store may come behind it.
+    /// At a listener whose clients wait for what has not happened yet: they are answered after 25 s of
+    /// silence (docs/configuration.md, `origin`), and a wait for the store may come behind it.
     package static let pollAnswer = Duration.seconds(40)
     /// From an answer until the peer has taken it.
     package var flush = Duration.seconds(30)

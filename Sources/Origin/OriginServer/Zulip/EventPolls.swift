@@ -17,6 +17,8 @@ package final class EventPolls: Sendable {
 
     fileprivate struct State {
         var queues: [String: OriginQueues] = [:]
+        /// Of each user who has queues.
+        var realms: [String: String] = [:]
         /// By user, and then by a number of its own.
         var waiting: [String: [UInt64: Waiting]] = [:]
         var waitingCount = 0
@@ -40,10 +42,11 @@ package final class EventPolls: Sendable {
     package var waitingCount: Int { state.withLock(\.waitingCount) }
 
     /// To be called in the user's turn, so that no event is between the queue and the state beside it.
-    package func open(_ user: String, types: Set<String>?) -> OriginQueues.ID {
+    package func open(_ user: String, of realm: String, types: Set<String>?) -> OriginQueues.ID {
         var generator = WorldGenerator(world: world)
         return state.withLock { state in
-            state.queues[user, default: fresh].open(types: types, now: world.now(), using: &generator)
+            state.realms[user] = realm
+            return state.queues[user, default: fresh].open(types: types, now: world.now(), using: &generator)
         }
     }
 
@@ -60,13 +63,19 @@ package final class EventPolls: Sendable {
         for turn in turns { turn.resume(returning: .woken) }
     }
 
+    /// Tells all clients of a realm.
+    package func tell(_ event: ZulipEvent, in realm: String) {
+        let users = state.withLock { state in state.realms.filter { $0.value == realm }.map(\.key) }
+        for user in users { add([event], of: user) }
+    }
+
     package func close(_ user: String, _ queue: OriginQueues.ID) throws(OriginRefusal) {
         let (turns, refusal) = state.withLock {
             state -> ([CheckedContinuation<Wake, Never>], OriginRefusal?) in
             do throws(OriginRefusal) {
                 try state.queues[user, default: fresh].close(queue)
             } catch { return ([], error) }
-            if state.queues[user]?.count == 0 { state.queues[user] = nil }
+            if state.queues[user]?.count == 0 { (state.queues[user], state.realms[user]) = (nil, nil) }
             return (state.wake(user) { $0.queue == queue }, nil)
         }
         for turn in turns { turn.resume(returning: .woken) }
@@ -170,7 +179,7 @@ package final class EventPolls: Sendable {
         state.withLock { state in
             for user in Array(state.queues.keys) {
                 state.queues[user]?.close(before: now)
-                if state.queues[user]?.count == 0 { state.queues[user] = nil }
+                if state.queues[user]?.count == 0 { (state.queues[user], state.realms[user]) = (nil, nil) }
             }
         }
     }

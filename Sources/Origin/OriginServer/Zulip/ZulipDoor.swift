@@ -1,15 +1,20 @@
 package import HTTPIngress
 import NIOCore
+import Synchronization
 package import PushModel
 import WireFormats
 import ZulipPush
 
 /// An origin's door for Zulip's clients: registering phones, and events about them (§3, §14.4, §14.10).
-package struct ZulipDoor: HTTPFace {
+package final class ZulipDoor: HTTPFace {
     package let name: ConfiguredName
     private let users: ZulipUsers
     private let notifier: ZulipNotifier
     private var ground: ZulipGround { users.ground }
+    private let legacy = Atomic<Int>(0)
+
+    /// Plaintext registrations that were refused since the start.
+    package var legacyRefused: Int { legacy.load(ordering: .relaxed) }
 
     package init(_ users: ZulipUsers, _ notifier: ZulipNotifier) {
         name = users.ground.space.instance
@@ -118,7 +123,7 @@ package struct ZulipDoor: HTTPFace {
             return try await users.change(
                 user.name, realm: user.realm, { _ in ZulipStep() },
                 behind: { registrations, _ in
-                    let queue = polls.open(user.name, types: form.events)
+                    let queue = polls.open(user.name, of: user.realm, types: form.events)
                     return registrations.body(
                         form, queue: queue, settings: facts, requirement: requirement)
                 })
@@ -149,6 +154,7 @@ package struct ZulipDoor: HTTPFace {
     private func call(
         _ path: OriginPath, _ user: OriginUser, _ body: Secret
     ) async throws(DoorRefusal) -> [UInt8] {
+        if path.isLegacy { legacy.wrappingAdd(1, ordering: .relaxed) }
         let request: OriginRequest
         do throws(OriginRefusal) {
             request = try OriginRequest(path, body: body, hasRelay: ground.origin() != nil)
@@ -174,6 +180,7 @@ package struct ZulipDoor: HTTPFace {
     private func test(
         _ user: OriginUser, _ subject: ZulipQueueItem.Subject?
     ) async throws(ZulipUsersRefusal) {
+        // Nobody to notify is refused there.
         _ = try await notifier.notify(
             user, id: Hex.encode(ground.world.randomBytes(16)),
             .test(time: ground.world.now().seconds), isTest: true, of: subject)

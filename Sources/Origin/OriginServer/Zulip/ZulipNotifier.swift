@@ -31,12 +31,13 @@ package struct ZulipNotifier: Sendable {
 
     /// - Parameter id: of the notification: 32 hex digits.
     /// - Parameter body: what devices show, sealed before anything is stored.
-    /// - Returns: for how many devices it is owed now.
+    /// - Parameter beside: changes for the same commit, by how many devices there are.
+    /// - Returns: for how many devices it is owed now; `nil`: a change did not meet its condition.
     /// - Throws: `.origin(.overloaded)`; `.refused` where the content is too large for a push.
     package func notify(
         _ user: OriginUser, id: String, _ body: ZulipNotification.Body, isTest: Bool = false,
-        of subject: ZulipQueueItem.Subject? = nil
-    ) async throws(ZulipUsersRefusal) -> Int {
+        of subject: ZulipQueueItem.Subject? = nil, beside: @Sendable (Int) -> [Change] = { _ in [] }
+    ) async throws(ZulipUsersRefusal) -> Int? {
         let standing: ZulipUsers.Standing
         do throws(OriginError) { standing = try await users.read(user.name, realm: user.realm) } catch {
             throw .origin(error)
@@ -49,7 +50,6 @@ package struct ZulipNotifier: Sendable {
         } else {
             targets = standing.registrations.targets
         }
-        guard !targets.isEmpty else { return 0 }
         guard let origin = ground.origin(), let realm = ground.people.realm(user.realm) else {
             throw .origin(OriginError(.overloaded))
         }
@@ -59,11 +59,15 @@ package struct ZulipNotifier: Sendable {
         let devices = standing.registrations.notified(now, only: isTest ? subject : nil)
         var verdict = Verdict<Bool, OriginError>(
             pushes: try pushes(origin, notification, targets, user, id, now),
-            changes: [.put(record(id, user.name, devices, now), if: .any)], reply: .now(true))
+            changes: beside(targets.count) + [.put(record(id, user.name, devices, now), if: .any)],
+            reply: .now(true), refusal: { _ in OriginError(.nameTaken) })
         verdict.turns = .byOrigin
         do throws(IntakeRefusal<OriginError>) {
             _ = try await ground.intake.admit(verdict, instance: ground.space.instance)
-        } catch { throw .origin(OriginError(.overloaded)) }
+        } catch {
+            if case .refused = error { return nil }
+            throw .origin(OriginError(.overloaded))
+        }
         return targets.count
     }
 

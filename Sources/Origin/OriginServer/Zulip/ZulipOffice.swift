@@ -6,10 +6,12 @@ import ZulipPush
 package struct ZulipOffice: UplinkOffice {
     private let users: ZulipUsers
     private let notifier: ZulipNotifier
+    private let staleLists: StaleLists
 
-    package init(_ users: ZulipUsers, _ notifier: ZulipNotifier) {
+    package init(_ users: ZulipUsers, _ notifier: ZulipNotifier, _ staleLists: StaleLists) {
         self.users = users
         self.notifier = notifier
+        self.staleLists = staleLists
     }
 
     private var ground: ZulipGround { users.ground }
@@ -26,7 +28,7 @@ package struct ZulipOffice: UplinkOffice {
         switch message.kind {
         case .registration: await settle(answer, message)
         case .notification: await notifier.settle(answer, message)
-        case .staleList: .refused
+        case .staleList: await staleLists.take(answer, to: message)
         }
     }
 

@@ -40,7 +40,7 @@ package enum ZulipUsersRefusal: DeferringError {
 /// user in this process. A process beside this one on the same store makes the commit fail, and the step is
 /// made again of what stands then.
 package final class ZulipUsers: Sendable {
-    let ground: ZulipGround
+    package let ground: ZulipGround
     package let settings: ZulipOriginSettings
     package let polls: EventPolls
     private let turns = UserTurns()
@@ -78,6 +78,39 @@ package final class ZulipUsers: Sendable {
             body: found.body, realm: realm, times: settings.times, limit: settings.devicesPerUser)
         guard let read else { throw OriginError(.damagedRecord) }
         return Standing(user: user, registrations: read, revision: found.revision)
+    }
+
+    /// A record of the store as one user's registrations.
+    ///
+    /// - Returns: `nil` for one that cannot be read.
+    func read(_ record: Record, realm: String) -> (user: String, ZulipRegistrations)? {
+        let name = record.key.name.reveal { String(decoding: $0, as: UTF8.self) }
+        let read = ZulipRegistrations(
+            body: record.body, realm: realm, times: settings.times, limit: settings.devicesPerUser)
+        return read.map { (name, $0) }
+    }
+
+    /// Ends what no answer has ended: looks at each user who has owed a registration for a day or longer.
+    package func sweep() async throws(OriginError) {
+        var after: UInt64 = 0
+        let old = ground.world.now() - ZulipOriginLimits.deployedRegistrationEnd
+        var seen: Set<String> = []
+        while true {
+            let page: [Record]
+            do throws(StoreError) {
+                page = try await ground.registry.page(.space(ground.space.calls), after: after, limit: 256)
+            } catch { throw OriginError(error) }
+            for record in page where record.touchedAt <= old {
+                guard let subject = RegistrationSubject(record.body), seen.insert(subject.user).inserted
+                else { continue }
+                do throws(ZulipUsersRefusal) {
+                    try await change(
+                        subject.user, realm: subject.realm, { _ in ZulipStep() }, behind: { _, _ in })
+                } catch { throw OriginError(.overloaded) }
+            }
+            guard page.count == 256, let last = page.last else { return }
+            after = last.revision
+        }
     }
 
     /// Something happens to a user's registrations.

@@ -25,11 +25,21 @@ public struct StaleListRun: Sendable {
         public var fault: RelayFault?
     }
 
-    public init(realm: String) { self.realm = realm }
+    /// - Parameter id: the run goes on behind this page; 0: it begins.
+    public init(realm: String, after id: Int64 = 0) {
+        self.realm = realm
+        after = id
+    }
 
     /// When a realm's first run begins: at some moment of the next day, so that not all origins ask at once.
     public static func firstRun(using generator: inout some RandomNumberGenerator) -> Duration {
         draw(.zero, ZulipOriginLimits.staleInterval, &generator)
+    }
+
+    /// When the next run begins behind one that has begun.
+    public static func nextRun(using generator: inout some RandomNumberGenerator) -> Duration {
+        let interval = ZulipOriginLimits.staleInterval
+        return draw(interval, interval + ZulipOriginLimits.staleJitter, &generator)
     }
 
     public func call(by origin: ZulipOrigin) -> ZulipCall { origin.staleDevices(realm: realm, after: after) }
@@ -77,7 +87,7 @@ public struct StaleListRun: Sendable {
         let wait =
             soon
             ? max(Self.draw(low, high, &generator), min(asked ?? .zero, interval))
-            : Self.draw(interval, interval + ZulipOriginLimits.staleJitter, &generator)
+            : Self.nextRun(using: &generator)
         return Step(ids: ids, nextRun: wait, fault: fault)
     }
 

@@ -28,7 +28,7 @@ public struct ZulipAnswer: Sendable {
     public var code: String? { ZulipOrigin.errorCode(body) }
 
     /// What time alone mends: no answer, 5xx, 429.
-    var mayPass: Bool { status.map { $0 == 429 || (500..<600).contains($0) } ?? true }
+    public var mayPass: Bool { status.map { $0 == 429 || (500..<600).contains($0) } ?? true }
 
     /// Whether the relay refuses this call for what it is: any 4xx but 401, which is about who asks, and 429.
     var isRefusal: Bool {
@@ -42,11 +42,14 @@ public enum ZulipAlert: Sendable, Hashable {
     case registrationExpired
     /// A registration waits for something that time alone does not mend.
     case registrationRefused(RelayFault)
+    /// The relay does not say which phones are dead, and it is no relay without that list.
+    case staleList(RelayFault)
 
     public var name: String {
         switch self {
         case .registrationExpired: "registration-expired"
         case .registrationRefused: "registration-refused"
+        case .staleList: "origin-stale-list"
         }
     }
 }

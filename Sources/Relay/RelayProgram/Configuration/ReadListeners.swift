@@ -3,7 +3,7 @@ import PushModel
 extension ConfigurationReader {
     /// The names that mean a listener of their own.
     static let adminName = "admin"
-    static let originName = "origin"
+    static let originName = ListenerConfiguration.originName
 
     /// Reads `listeners`. Without that key: public on 127.0.0.1:8480 for every instance, admin on
     /// 127.0.0.1:8481. A listener that is the only one for instances need not name them.

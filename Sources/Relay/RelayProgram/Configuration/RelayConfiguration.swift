@@ -77,6 +77,9 @@ struct ListenerConfiguration: Sendable, Hashable {
         var keyFile: String
     }
 
+    /// The name that means an origin's listener.
+    static let originName = "origin"
+
     var name: ConfiguredName
     var bind: BindAddress
     var purpose: Purpose
@@ -90,7 +93,7 @@ struct ListenerConfiguration: Sendable, Hashable {
     }
 
     /// Clients of an origin ask for what has not happened yet, and wait.
-    var hasWaitingClients: Bool { name.text == ConfigurationReader.originName }
+    var hasWaitingClients: Bool { name.text == Self.originName }
 
     /// Instances served; empty on the admin listener.
     var serves: [ConfiguredName] {

@@ -272,7 +272,7 @@ final class RelayWatch: Service, Sendable {
         case .laneHalted, .laneUnanswered, .laneUnreachable:
             guard let lane = evidence.lane(name) else { return true }
             return isOver(alert.subject.kind, of: lane)
-        case .custodyEnded, .messagesMissed:
+        case .custodyEnded, .messagesMissed, .registrationExpired, .registrationRefused, .originStaleList:
             // They hold for an hour, and of that hour only who met them knows.
             return !alert.isInherited || world.now().since(alert.toldAt) >= limits.endedFor
         case .instanceUnheard:

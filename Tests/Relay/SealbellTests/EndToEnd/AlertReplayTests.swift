@@ -142,6 +142,11 @@ struct AlertReplayTests {
             .outboxFilling(percent: 85), .diskLow(mebibytes: 100), .storeFailing(.noSpace),
             .certificateExpiring(configured("gone"), days: 3), .keyBesideDatabase, .pushesSetAside(2),
             .recordsSetAside(2), .clockDoubted(hours: 7), .doorStrained(configured("public"), [.bodies]),
+            .registrationExpired(configured("origin-gone"), realm: "acme", 3),
+            .registrationRefused(
+                configured("origin-gone"), realm: "acme", RelayWord(word: "unknownRealm", cure: "Ask.")),
+            .originStaleList(
+                configured("origin-gone"), realm: "acme", RelayWord(word: "notAllowed", cure: "Ask.")),
             .reloadRefused(ErrorCode("file"))
         ]
     }

@@ -13,7 +13,9 @@ struct OriginCommand: AsyncParsableCommand {
             """,
         subcommands: [
             OriginRunCommand.self, OriginSignUpCommand.self, OriginRealmCommand.self, OriginUserCommand.self,
-            OriginNotifyCommand.self, OriginNotificationCommand.self
+            OriginRegistrationsCommand.self, OriginNotifyCommand.self, OriginNotificationCommand.self,
+            OriginWithdrawCommand.self, OriginTestCommand.self, OriginStaleCommand.self,
+            OriginStatusCommand.self
         ], defaultSubcommand: OriginRunCommand.self)
 }
 
@@ -285,7 +287,7 @@ struct OriginNotificationCommand: SealbellCommand {
 
 extension AdminListenerOptions {
     /// The answer as it came with `--json`, else these lines.
-    fileprivate func show(_ answer: JSONValue, _ shell: Shell, _ lines: (JSONValue) -> [String]) {
+    func show(_ answer: JSONValue, _ shell: Shell, _ lines: (JSONValue) -> [String]) {
         if json {
             shell.out(String(decoding: answer.serialized(), as: UTF8.self))
         } else {

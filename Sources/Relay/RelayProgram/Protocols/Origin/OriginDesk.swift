@@ -19,6 +19,11 @@ struct OriginDesk: Sendable {
         case removeUser = "/origin/users/remove"
         case notify = "/origin/notify"
         case notification = "/origin/notification"
+        case withdraw = "/origin/withdraw"
+        case test = "/origin/test"
+        case stale = "/origin/stale"
+        case registrations = "/origin/registrations"
+        case drop = "/origin/registrations/drop"
         case status = "/origin/status"
     }
 
@@ -45,6 +50,14 @@ struct OriginDesk: Sendable {
                 try await removeUser(house, inbound)
             },
             call(.notify) { house, inbound throws(DeskRefusal) in try await notify(house, inbound) },
+            call(.withdraw) { house, inbound throws(DeskRefusal) in try await withdraw(house, inbound) },
+            call(.test) { house, inbound throws(DeskRefusal) in try await test(house, inbound) },
+            call(.stale) { house, _ throws(DeskRefusal) in try await askForStale(house) },
+            call(.registrations) { house, inbound throws(DeskRefusal) in
+                try await registrations(house, inbound)
+            },
+            call(.drop) { house, inbound throws(DeskRefusal) in try await drop(house, inbound) },
+            call(.status, changes: false) { house, _ throws(DeskRefusal) in try await status(house) },
             call(.notification, changes: false) { house, inbound throws(DeskRefusal) in
                 try await notification(house, inbound)
             }
@@ -200,12 +213,12 @@ struct OriginDesk: Sendable {
         let name = try Self.text(body, "user")
         let text = try Self.text(body, "text")
         let sent = try await Self.done { () throws(OriginError) in
-            try await house.notify(name, text: text)
+            let id = Hex.encode(house.world.randomBytes(16))
+            let devices = try await house.notify(
+                name, id: id, NotificationContent(text: text), beside: { _ in [] })
+            return (id: id, devices: devices ?? 0)
         }
-        return Self.object { json in
-            json.member("id", sent.id)
-            json.member("devices", sent.devices)
-        }
+        return Self.sent(sent)
     }
 
     private func notification(
@@ -213,35 +226,50 @@ struct OriginDesk: Sendable {
     ) async throws(DeskRefusal) -> [UInt8] {
         guard let id = inbound.members["id"] else { throw .status(400, "Say which: ?id=.") }
         let found = try await Self.done { () throws(OriginError) in
-            try await house.notifier.devices(of: String(id))
+            try await house.devices(of: String(id))
         }
         guard let found else { throw .status(404, "Nobody knows this notification, or a day has passed.") }
-        return Self.object { json in
-            json.key("devices")
-            json.beginArray()
-            for device in found.1 {
-                json.beginObject()
-                json.member("device", device.name)
-                json.member("state", "\(device.state)")
-                json.key("at")
-                json.int(device.at.milliseconds)
-                if !device.reason.isEmpty { json.member("reason", device.reason) }
-                json.endObject()
-            }
-            json.endArray()
+        return NotifiedDevice.json(found)
+    }
+
+    private func withdraw(
+        _ house: OriginHouse, _ inbound: HTTPInbound
+    ) async throws(DeskRefusal) -> [UInt8] {
+        let body = try inbound.object()
+        let name = try Self.text(body, "user")
+        let ids = body["ids"]?.array?.compactMap(\.string) ?? []
+        guard (1...200).contains(ids.count) else { throw .status(400, "Say 1 to 200 ids.") }
+        let devices = try await Self.done { () throws(OriginError) in try await house.withdraw(name, ids) }
+        return Self.object { $0.member("devices", devices) }
+    }
+
+    private func test(_ house: OriginHouse, _ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
+        let name = try Self.text(try inbound.object(), "user")
+        return Self.sent(try await Self.done { () throws(OriginError) in try await house.test(name) })
+    }
+
+    private func askForStale(_ house: OriginHouse) async throws(DeskRefusal) -> [UInt8] {
+        try await Self.done { () throws(OriginError) in try await house.upkeep.askForStale() }
+        return Self.object { $0.member("realms", house.people.realms.count) }
+    }
+
+    private static func sent(_ sent: (id: String, devices: Int)) -> [UInt8] {
+        object { json in
+            json.member("id", sent.id)
+            json.member("devices", sent.devices)
         }
     }
 
     // MARK: parts
 
-    private static func text(_ body: JSONObject, _ name: StaticString) throws(DeskRefusal) -> String {
+    static func text(_ body: JSONObject, _ name: StaticString) throws(DeskRefusal) -> String {
         guard let text = body["\(name)"]?.string, !text.isEmpty else {
             throw .told(400, "The member \(name) is missing.")
         }
         return text
     }
 
-    private static func done<Made: Sendable>(
+    static func done<Made: Sendable>(
         _ work: () async throws(OriginError) -> Made
     ) async throws(DeskRefusal) -> Made {
         do throws(OriginError) { return try await work() } catch {
@@ -257,7 +285,7 @@ struct OriginDesk: Sendable {
         }
     }
 
-    private static func object(_ write: (inout JSONWriter) -> Void) -> [UInt8] {
+    static func object(_ write: (inout JSONWriter) -> Void) -> [UInt8] {
         var json = JSONWriter(reserving: 512)
         json.beginObject()
         write(&json)
@@ -267,7 +295,7 @@ struct OriginDesk: Sendable {
 }
 
 extension JSONWriter {
-    fileprivate mutating func member(_ name: StaticString, _ text: String) {
+    mutating func member(_ name: StaticString, _ text: String) {
         key(name)
         string(text)
     }

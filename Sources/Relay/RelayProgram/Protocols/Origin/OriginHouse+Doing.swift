@@ -46,22 +46,79 @@ extension OriginHouse {
 
     /// - Returns: the realm; its users' clients have been told what is in force now.
     func require(_ requires: Bool, of name: String) async throws(OriginError) -> OriginRealm {
-        try await people.set(name) { $0.requiresEncryption = requires }
+        let before = people.realms.first { $0.name == name }
+        let realm = try await people.set(name) { $0.requiresEncryption = requires }
+        func inForce(_ realm: OriginRealm) -> EncryptionRequirement {
+            EncryptionRequirement(
+                serverRequires: settings.requiresEncryption, realmRequires: realm.requiresEncryption)
+        }
+        if let before, let event = inForce(realm).event(after: inForce(before)) {
+            polls.tell(event, in: realm.uuid)
+        }
+        return realm
+    }
+}
+
+extension OriginHouse {
+    /// - Throws: `.unknownUser`.
+    func rows(of name: String) async throws(OriginError) -> [RegistrationSummary] {
+        guard OriginPeople.isName(name), let user = try await people.user(name) else {
+            throw OriginError(.unknownUser)
+        }
+        return try await users.summary(of: user)
     }
 
-    /// Owes a text to all devices of a user.
+    /// Removes one device.
     ///
-    /// - Returns: its id, and how many devices there are.
-    /// - Throws: `.unknownUser`, `.tooMuchContent`, `.overloaded`.
-    func notify(_ name: String, text: String) async throws(OriginError) -> (id: String, devices: Int) {
-        guard let user = try await people.user(name) else { throw OriginError(.unknownUser) }
+    /// - Returns: whether it was there.
+    /// - Throws: `.unknownUser`.
+    func drop(_ device: ZulipQueueItem.Subject, of name: String) async throws(OriginError) -> Bool {
+        guard OriginPeople.isName(name), let user = try await people.user(name) else {
+            throw OriginError(.unknownUser)
+        }
+        return try await users.drop(device, of: user)
+    }
+}
+
+extension OriginHouse: OriginNotifying {
+    func notify(
+        _ name: String, id: String, _ content: NotificationContent, beside: @Sendable (Int) -> [Change]
+    ) async throws(OriginError) -> Int? {
+        let now = world.now()
+        return try await owe(to: name, id: id, beside: beside) { user in
+            .message(
+                ZulipMessage(
+                    id: Self.message(id), time: now.seconds, content: ZulipMessage.cut(content.text),
+                    senderID: user.id, senderName: content.sender ?? user.name,
+                    senderAvatarURL: self.settings.url, recipient: .direct(userIDs: [user.id])))
+        }
+    }
+
+    func withdraw(_ name: String, _ ids: [String]) async throws(OriginError) -> Int {
+        let id = Hex.encode(world.randomBytes(16))
+        return try await owe(to: name, id: id) { _ in .remove(ids.map(Self.message)) } ?? 0
+    }
+
+    /// To see whether encrypted notifications arrive.
+    func test(_ name: String) async throws(OriginError) -> (id: String, devices: Int) {
         let id = Hex.encode(world.randomBytes(16))
         let now = world.now()
-        let message = ZulipMessage(
-            id: now.milliseconds, time: now.seconds, content: ZulipMessage.cut(text), senderID: user.id,
-            senderName: user.name, senderAvatarURL: settings.url, recipient: .direct(userIDs: [user.id]))
+        return (id, try await owe(to: name, id: id) { _ in .test(time: now.seconds) } ?? 0)
+    }
+
+    func devices(of id: String) async throws(OriginError) -> [NotifiedDevice]? {
+        try await notifier.devices(of: id)?.1
+    }
+
+    private func owe(
+        to name: String, id: String, beside: @Sendable (Int) -> [Change] = { _ in [] },
+        _ body: @Sendable (OriginUser) -> ZulipNotification.Body
+    ) async throws(OriginError) -> Int? {
+        guard OriginPeople.isName(name), let user = try await people.user(name) else {
+            throw OriginError(.unknownUser)
+        }
         do throws(ZulipUsersRefusal) {
-            return (id, try await notifier.notify(user, id: id, .message(message)))
+            return try await notifier.notify(user, id: id, body(user), beside: beside)
         } catch {
             switch error {
             case .origin(let error): throw error
@@ -69,4 +126,8 @@ extension OriginHouse {
             }
         }
     }
+
+    /// The number by which a phone knows a notification, so that it can be taken back: 52 bits, which every
+    /// reader of JSON keeps.
+    private static func message(_ id: String) -> Int64 { Int64(id.prefix(13), radix: 16) ?? 0 }
 }

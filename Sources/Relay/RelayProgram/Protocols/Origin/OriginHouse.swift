@@ -15,10 +15,13 @@ final class OriginHouse: Sendable {
     let polls: EventPolls
     let users: ZulipUsers
     let notifier: ZulipNotifier
-    let faces: [any HTTPFace]
+    let door: ZulipDoor
+    private let applications: Secret?
+    private let registry: any Registry
     let lanes: OwnLanes
     let clock: PollClock
     let upkeep: OriginUpkeep
+    let troubles: OriginTroubles
     let world: World
 
     /// - Throws: `CommandFailure` that names the file of the credentials.
@@ -37,11 +40,15 @@ final class OriginHouse: Sendable {
             case let relay?: relay.authorityFile.map(ground.webTrusting) ?? ground.web
             }
         let server = settings.relay?.url ?? RelayFaceFetch.server
-        let events = ground.events
+        let (events, troubles) = (ground.events, OriginTroubles(ground.world))
+        self.troubles = troubles
         let zulip = ZulipGround(
             space: space, people: people, registry: ground.registry, intake: ground.delivery.intake,
             world: ground.world, relay: server, origin: { credentials.value },
-            alert: { alert, _ in events.note("origin alert", [(.code, ErrorCode(alert: alert))]) })
+            alert: { alert, realm in
+                troubles.note(alert, of: realm)
+                events.note("origin alert", [(.code, ErrorCode(alert: alert))])
+            })
         var facts = ZulipOriginSettings(version: OriginCredentials.version)
         facts.profiles = settings.profiles
         facts.requiresEncryption = settings.requiresEncryption
@@ -54,11 +61,27 @@ final class OriginHouse: Sendable {
         clock = PollClock(polls)
         users = ZulipUsers(zulip, facts, polls: polls)
         notifier = ZulipNotifier(users)
-        faces = [ZulipDoor(users, notifier)]
-        lanes = Self.lanes(name, web, ZulipOffice(users, notifier), ground.world)
+        door = ZulipDoor(users, notifier)
+        registry = ground.registry
+        applications = try settings.applicationTokenFile.map { (file) throws(CommandFailure) in
+            try CredentialShelf.read(file).trimmed
+        }
+        let staleLists = StaleLists(users)
+        lanes = Self.lanes(name, web, ZulipOffice(users, notifier, staleLists), ground.world)
         upkeep = OriginUpkeep(
-            zulip, web: web, credentials: credentials, file: settings.credentialsFile, journal: ground.journal
-        )
+            users, settings.staleList ? staleLists : nil, web: web, credentials: credentials,
+            file: settings.credentialsFile)
+    }
+
+    /// What stands behind the origin's listener.
+    var faces: [any HTTPFace] {
+        guard let applications else { return [door] }
+        return [
+            door,
+            ApplicationDoor(
+                OriginSpace(name), token: applications, origin: self, registry: registry,
+                perMinute: settings.limits.notifyPerMinute, world: world)
+        ]
     }
 
     /// A lane for each kind of call, so that none waits for another.
@@ -88,6 +111,7 @@ extension ErrorCode {
         switch alert {
         case .registrationExpired: self.init("registration-expired")
         case .registrationRefused: self.init("registration-refused")
+        case .staleList: self.init("origin-stale-list")
         }
     }
 }

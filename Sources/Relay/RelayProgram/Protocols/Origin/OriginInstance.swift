@@ -1,3 +1,4 @@
+import AdminIngress
 import Delivery
 import HTTPIngress
 import OriginServer
@@ -13,6 +14,8 @@ struct OriginInstance: HostedInstance {
     var publicKeys: [String] { [] }
     var faces: [any HTTPFace] { house.faces }
     var ownLanes: OwnLanes? { house.lanes }
+
+    var troubles: [Alert] { house.troubles.alerts(of: name, house.people) }
 
     func takeForce() -> [any InstanceService] { [house.clock] }
 

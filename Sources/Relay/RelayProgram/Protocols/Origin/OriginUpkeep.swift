@@ -6,26 +6,31 @@ import ZulipPush
 
 /// What an origin does by itself: it tells the relay of its realms, and ends what has ended by time.
 final class OriginUpkeep: Sendable {
-    private let ground: ZulipGround
+    private let users: ZulipUsers
+    private let staleLists: StaleLists?
+    private var ground: ZulipGround { users.ground }
     private let web: any WebFetch
     let credentials: Held<ZulipOrigin?>
     let file: String
-    private let journal: Journal
     /// When the relay was told of realms last, by the monotonic clock.
     private let told = Mutex<ContinuousClock.Instant?>(nil)
+    /// The relay's last answer about realms.
+    var lastTold: Told? { last.withLock(\.self) }
+    private let last = Mutex<Told?>(nil)
+    private let swept = Mutex<ContinuousClock.Instant?>(nil)
 
-    /// From one upload to the next (§5.3).
+    /// From one upload to the next (§5.3), and from one look at what has waited for long to the next.
     private static let interval = Duration.seconds(3_600)
 
     init(
-        _ ground: ZulipGround, web: any WebFetch, credentials: Held<ZulipOrigin?>, file: String,
-        journal: Journal
+        _ users: ZulipUsers, _ staleLists: StaleLists?, web: any WebFetch,
+        credentials: Held<ZulipOrigin?>, file: String
     ) {
-        self.ground = ground
+        self.users = users
+        self.staleLists = staleLists
         self.web = web
         self.credentials = credentials
         self.file = file
-        self.journal = journal
     }
 
     /// Reads the credentials again; what cannot be read leaves those that are in force.
@@ -39,6 +44,16 @@ final class OriginUpkeep: Sendable {
         let now = ground.world.instant()
         let isDue = told.withLock { $0.map { now - $0 >= Self.interval } ?? true }
         if isDue { _ = await tellRealms() }
+        try await staleLists?.look()
+        if swept.withLock({ $0.map { now - $0 >= Self.interval } ?? true }) {
+            try await users.sweep()
+            swept.withLock { $0 = now }
+        }
+    }
+
+    /// Asks at once which phones are dead, whatever the settings say.
+    func askForStale() async throws(OriginError) {
+        try await (staleLists ?? StaleLists(users)).look(atOnce: true)
     }
 
     /// What became of a call that an administrator waits for.
@@ -62,6 +77,7 @@ final class OriginUpkeep: Sendable {
                         createdAt: realm.createdAt.seconds)
                 }))
         if case .told = answer { told.withLock { $0 = ground.world.instant() } }
+        last.withLock { $0 = answer }
         return answer
     }
 

@@ -240,7 +240,8 @@ struct OriginPhone {
         return try mine.map { delivery in
             let body = try JSONValue.parse(delivery.body)
             let fields = token.kind == .apns ? body : try #require(body["message"]?["data"])
-            let found = try ZulipDevice.open(delivered: Secret(fields.serialized()), for: [device], now: World.live.now())
+            let found = try ZulipDevice.open(
+                delivered: Secret(fields.serialized()), for: [device], now: World.live.now())
             return try #require(found.notification)
         }
     }

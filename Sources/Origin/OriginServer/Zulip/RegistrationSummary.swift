@@ -1,0 +1,105 @@
+package import PushModel
+package import ZulipPush
+
+/// One device of a user, as an operator sees it: without keys and tokens.
+package struct RegistrationSummary: Sendable {
+    /// `account 7`, `device 12`.
+    package let device: String
+    package let profile: ZulipProfile
+    package let state: ZulipEvent.Status
+    /// Why it failed.
+    package let code: String?
+    /// When its app called, while the relay has not answered.
+    package let waitingSince: UnixTime?
+    package let tries: Int
+}
+
+/// What all users' registrations amount to.
+package struct RegistrationTally: Sendable {
+    package struct Group: Sendable, Hashable {
+        package let profile: ZulipProfile
+        package let state: ZulipEvent.Status
+    }
+
+    /// With a registration, or that once had one.
+    package var users = 0
+    package var devices: [Group: Int] = [:]
+    package var oldestWaiting: UnixTime?
+
+    mutating func add(_ rows: [RegistrationSummary]) {
+        users += 1
+        for row in rows {
+            devices[Group(profile: row.profile, state: row.state), default: 0] += 1
+            if let since = row.waitingSince { oldestWaiting = min(oldestWaiting ?? since, since) }
+        }
+    }
+}
+
+extension ZulipRegistrations {
+    var summary: [RegistrationSummary] {
+        let devices = devices.values.sorted { $0.id < $1.id }.map { row in
+            let item = row.registration.flatMap { queue[$0] }
+            return RegistrationSummary(
+                device: "device \(row.id)", profile: .v12,
+                state: row.errorCode != nil ? .failed : row.tokenID != nil ? .active : .pending,
+                code: row.errorCode, waitingSince: item?.calledAt, tries: item?.tries ?? 0)
+        }
+        let accounts = accounts.values.sorted { $0.id < $1.id }.map { row in
+            let item = row.registration.flatMap { queue[$0] }
+            return RegistrationSummary(
+                device: "account \(row.id)", profile: row.profile,
+                state: row.errorCode != nil ? .failed : row.deviceID != nil ? .active : .pending,
+                code: row.errorCode, waitingSince: item?.calledAt, tries: item?.tries ?? 0)
+        }
+        return devices + accounts
+    }
+}
+
+extension ZulipUsers {
+    package func summary(of user: OriginUser) async throws(OriginError) -> [RegistrationSummary] {
+        try await read(user.name, realm: user.realm).registrations.summary
+    }
+
+    /// Walks over all users.
+    package func tally() async throws(OriginError) -> RegistrationTally {
+        var tally = RegistrationTally()
+        var after: UInt64 = 0
+        while true {
+            let page: [Record]
+            do throws(StoreError) {
+                page = try await ground.registry.page(.space(key("").space), after: after, limit: 256)
+            } catch { throw OriginError(error) }
+            for record in page {
+                if let (_, rows) = read(record, realm: "") { tally.add(rows.summary) }
+            }
+            guard page.count == 256, let last = page.last else { return tally }
+            after = last.revision
+        }
+    }
+
+    /// - Returns: whether it was there.
+    package func drop(
+        _ device: ZulipQueueItem.Subject, of user: OriginUser
+    ) async throws(OriginError) -> Bool {
+        let world = ground.world
+        do throws(ZulipUsersRefusal) {
+            return try await change(
+                user.name, realm: user.realm,
+                { (registrations) throws(OriginRefusal) in
+                    let call: OriginCall =
+                        switch device {
+                        case .account(let id): .forget(id)
+                        case .device(let id): .removeDevice(id)
+                        }
+                    var generator = WorldGenerator(world: world)
+                    return try registrations.receive(call, now: world.now(), using: &generator)
+                }, behind: { _, step in !step.changes.isEmpty })
+        } catch {
+            switch error {
+            case .origin(let error): throw error
+            // A device that is not there.
+            case .refused: return false
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+import Delivery
+import PushModel
+import Uplink
+import ZulipPush
+
+/// The daily question which phones of a realm are dead (§14.7), one call for each page.
+///
+/// When a realm is asked for next stands in the store, so that restarts do not ask again, and an outage is
+/// made up for once.
+package struct StaleLists: Sendable {
+    private let users: ZulipUsers
+    private var ground: ZulipGround { users.ground }
+
+    package init(_ users: ZulipUsers) { self.users = users }
+
+    /// Owes the first page for each realm whose time has come.
+    ///
+    /// - Parameter atOnce: whatever stands in the store: an administrator asks for it.
+    package func look(atOnce: Bool = false) async throws(OriginError) {
+        guard ground.origin() != nil else { return }
+        let realms = ground.people.realms
+        let records: [Record?]
+        do throws(StoreError) {
+            records = try await ground.registry.find(realms.map { ground.space.stale($0.uuid) })
+        } catch { throw OriginError(error) }
+        let now = ground.world.now()
+        var generator = WorldGenerator(world: ground.world)
+        for (realm, record) in zip(realms, records) {
+            let next = record.flatMap { Self.next($0) }
+            if let record, let next, next <= now || atOnce {
+                let after = StaleListRun.nextRun(using: &generator)
+                try await commit(
+                    [call(realm.uuid, after: 0, now)], at(realm.uuid, now + after), .revision(record.revision)
+                )
+            } else if next == nil {
+                let wait = atOnce ? Duration.zero : StaleListRun.firstRun(using: &generator)
+                try await commit(
+                    atOnce ? [call(realm.uuid, after: 0, now)] : [], at(realm.uuid, now + wait), .absent)
+            }
+        }
+    }
+
+    private static func next(_ record: Record) -> UnixTime? {
+        record.body.reveal { bytes in
+            var reader = StoredReader(bytes)
+            guard let next = reader.optionalWord() ?? nil, reader.isAtEnd else { return nil }
+            return UnixTime(milliseconds: next)
+        }
+    }
+
+    private func at(_ realm: String, _ next: UnixTime) -> Record {
+        Record(
+            key: ground.space.stale(realm), touchedAt: ground.world.now(),
+            body: Secret(stored: StoredSize.word) { $0.put(Int64?.some(next.milliseconds)) })
+    }
+
+    private func commit(
+        _ pushes: [Push?], _ record: Record?, _ condition: Condition = .any
+    ) async throws(OriginError) {
+        var verdict = Verdict<Bool, OriginError>(
+            pushes: pushes.compactMap(\.self), changes: record.map { [.put($0, if: condition)] } ?? [],
+            reply: .now(true), refusal: { _ in OriginError(.nameTaken) })
+        verdict.turns = .byOrigin
+        do throws(IntakeRefusal<OriginError>) {
+            _ = try await ground.intake.admit(verdict, instance: ground.space.instance)
+        } catch {
+            // Another process was first.
+            if case .refused = error { return }
+            throw OriginError(.overloaded)
+        }
+    }
+
+    private func call(_ realm: String, after id: Int64, _ now: UnixTime) -> Push? {
+        guard let origin = ground.origin() else { return nil }
+        let made = StaleListRun(realm: realm, after: id).call(by: origin)
+        return Push(
+            message: .uplink(
+                UplinkMessage(
+                    kind: .staleList, method: .get, server: ground.relay, path: Secret(made.path.utf8),
+                    contentType: "", body: Secret([]),
+                    subject: StaleSubject(realm: realm, after: id, askedAt: now).body)),
+            pushClass: .background, origin: Secret(realm.utf8), record: nil, touchedAt: now,
+            custodyEnds: now + ZulipOriginLimits.staleInterval, repeatIdentity: nil)
+    }
+
+    // MARK: Answers
+
+    func take(_ answer: UplinkAnswer, to message: UplinkMessage) async -> UplinkVerdict {
+        guard let subject = StaleSubject(message.subject) else { return .refused }
+        var run = StaleListRun(realm: subject.realm, after: subject.after)
+        var generator = WorldGenerator(world: ground.world)
+        let answer = ZulipAnswer(answer)
+        let step = run.take(answer, now: ground.world.now(), using: &generator)
+        if let fault = step.fault { ground.alert(.staleList(fault), subject.realm) }
+        if answer.status == 401 { return .callerRefused }
+        if answer.mayPass { return .again(after: step.nextRun ?? .zero, blames: true) }
+        do throws(OriginError) {
+            if !step.ids.isEmpty { try await end(step.ids, subject) }
+            if run.isUnderWay {
+                try await commit([call(subject.realm, after: run.after, subject.askedAt)], nil)
+            }
+        } catch { return .uncommitted }
+        return step.fault == nil ? .done : .refused
+    }
+
+    /// Of users whose registrations have one of these ids. All are looked through: the list is short, and
+    /// comes once a day.
+    private func end(_ ids: [Int64], _ subject: StaleSubject) async throws(OriginError) {
+        let dead = Set(ids)
+        var after: UInt64 = 0
+        while true {
+            let page: [Record]
+            do throws(StoreError) {
+                page = try await ground.registry.page(
+                    .space(users.key("").space), after: after, limit: 256)
+            } catch { throw OriginError(error) }
+            for record in page {
+                guard let (name, rows) = users.read(record, realm: subject.realm),
+                    rows.accounts.values.contains(where: { $0.deviceID.map { dead.contains($0) } ?? false }),
+                    let user = try await ground.people.user(name), user.realm == subject.realm
+                else { continue }
+                do throws(ZulipUsersRefusal) {
+                    try await users.change(
+                        user.name, realm: subject.realm,
+                        { $0.end(devices: ids, realm: subject.realm, askedAt: subject.askedAt) },
+                        behind: { _, _ in })
+                } catch { throw OriginError(.overloaded) }
+            }
+            // A record that was changed meanwhile comes again, with a newer revision: the walk ends, because
+            // what has ended has no id any more.
+            guard page.count == 256, let last = page.last else { return }
+            after = last.revision
+        }
+    }
+}
+
+/// What an owed page is about.
+private struct StaleSubject {
+    let realm: String
+    let after: Int64
+    let askedAt: UnixTime
+
+    private static let format: UInt8 = 3
+
+    var body: Secret {
+        Secret(stored: StoredSize.byte + StoredSize.of(realm) + 2 * StoredSize.word) {
+            $0.put(Self.format)
+            $0.put(realm)
+            $0.put(Int64?.some(after))
+            $0.put(Int64?.some(askedAt.milliseconds))
+        }
+    }
+
+    init(realm: String, after: Int64, askedAt: UnixTime) {
+        self.realm = realm
+        self.after = after
+        self.askedAt = askedAt
+    }
+
+    init?(_ body: Secret) {
+        let read: StaleSubject? = body.reveal { bytes in
+            var reader = StoredReader(bytes)
+            guard reader.byte() == Self.format, let realm = reader.text(),
+                let after = reader.optionalWord() ?? nil, let askedAt = reader.optionalWord() ?? nil,
+                reader.isAtEnd
+            else { return nil }
+            return StaleSubject(
+                realm: realm, after: after, askedAt: UnixTime(milliseconds: askedAt))
+        }
+        guard let read else { return nil }
+        self = read
+    }
+}

@@ -1,0 +1,83 @@
+import HTTPIngress
+import OriginServer
+import PushModel
+import WireFormats
+import ZulipPush
+
+extension OriginDesk {
+    func registrations(_ house: OriginHouse, _ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
+        let name = try Self.text(try inbound.object(), "user")
+        let rows = try await Self.done { () throws(OriginError) in try await house.rows(of: name) }
+        return Self.object { json in
+            json.key("registrations")
+            json.beginArray()
+            for row in rows { Self.write(row, &json) }
+            json.endArray()
+        }
+    }
+
+    private static func write(_ row: RegistrationSummary, _ json: inout JSONWriter) {
+        json.beginObject()
+        json.member("device", row.device)
+        json.member("profile", "\(row.profile)")
+        json.member("state", row.state.rawValue)
+        if let code = row.code { json.member("code", code) }
+        if let since = row.waitingSince {
+            json.key("waiting_since")
+            json.int(since.milliseconds)
+            json.member("tries", row.tries)
+        }
+        json.endObject()
+    }
+
+    func drop(_ house: OriginHouse, _ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
+        let body = try inbound.object()
+        let name = try Self.text(body, "user")
+        guard let device = ZulipQueueItem.Subject(listed: try Self.text(body, "device")) else {
+            throw .status(400, "A device is named as the list does: account 7, device 12.")
+        }
+        let isThere = try await Self.done { () throws(OriginError) in try await house.drop(device, of: name) }
+        guard isThere else { throw .status(404, "The user has no such device.") }
+        return Self.object { $0.member("user", name) }
+    }
+
+    func status(_ house: OriginHouse) async throws(DeskRefusal) -> [UInt8] {
+        let tally = try await Self.done { () throws(OriginError) in try await house.users.tally() }
+        let realms = house.people.realms
+        return Self.object { json in
+            json.member("relay", house.upkeep.lastTold?.word ?? "not asked yet")
+            json.member("realms", realms.count)
+            json.member("realms_requiring", realms.count { $0.requiresEncryption })
+            json.member("users", tally.users)
+            json.member("waiting_polls", house.polls.waitingCount)
+            json.key("devices")
+            json.beginArray()
+            for (group, count) in tally.devices.sorted(by: { "\($0.key)" < "\($1.key)" }) {
+                json.beginObject()
+                json.member("profile", "\(group.profile)")
+                json.member("state", group.state.rawValue)
+                json.member("count", count)
+                json.endObject()
+            }
+            json.endArray()
+            if let oldest = tally.oldestWaiting {
+                json.key("oldest_waiting")
+                json.int(oldest.milliseconds)
+            }
+            json.member("legacy_refused", house.door.legacyRefused)
+        }
+    }
+}
+
+extension ZulipQueueItem.Subject {
+    /// `account 7`, `device 12`.
+    fileprivate init?(listed text: String) {
+        let words = text.split(separator: " ")
+        guard words.count == 2, let id = Int64(words[1]) else { return nil }
+        switch words[0] {
+        case "account": self = .account(id)
+        case "device": self = .device(id)
+        default: return nil
+        }
+    }
+}

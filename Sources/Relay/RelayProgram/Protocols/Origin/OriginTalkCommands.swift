@@ -1,0 +1,159 @@
+import ArgumentParser
+import PushModel
+import WireFormats
+
+/// `sealbell origin withdraw USER ID…`.
+struct OriginWithdrawCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "withdraw", abstract: "Takes notifications off the screens of a user's devices.")
+
+    @Argument(help: "The user's name.")
+    var user: String
+
+    @Argument(help: "Ids that notify printed, 1 to 200.")
+    var ids: [String]
+
+    @OptionGroup var adminListener: AdminListenerOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let answer = try await adminListener.ask(OriginDesk.Path.withdraw.rawValue, shell) { json in
+            json.key("user")
+            json.string(user)
+            json.key("ids")
+            json.beginArray()
+            for id in ids { json.string(id) }
+            json.endArray()
+        }
+        adminListener.show(answer, shell) { ["owed to \($0["devices"]?.int64 ?? 0) devices"] }
+        return .done
+    }
+}
+
+/// `sealbell origin test USER`.
+struct OriginTestCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "test", abstract: "Sends a test notification to all devices of a user.")
+
+    @Argument(help: "The user's name.")
+    var user: String
+
+    @OptionGroup var adminListener: AdminListenerOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let answer = try await adminListener.ask(OriginDesk.Path.test.rawValue, shell) { json in
+            json.key("user")
+            json.string(user)
+        }
+        adminListener.show(answer, shell) {
+            ["\($0["id"]?.string ?? "")  owed to \($0["devices"]?.int64 ?? 0) devices"]
+        }
+        return .done
+    }
+}
+
+/// `sealbell origin stale`.
+struct OriginStaleCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stale", abstract: "Asks the relay now which phones are dead, and not at its daily time."
+    )
+
+    @OptionGroup var adminListener: AdminListenerOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let answer = try await adminListener.ask(OriginDesk.Path.stale.rawValue, shell) { _ in }
+        adminListener.show(answer, shell) { ["asked for \($0["realms"]?.int64 ?? 0) realms"] }
+        return .done
+    }
+}
+
+/// `sealbell origin registrations`.
+struct OriginRegistrationsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "registrations", abstract: "Lists and drops the devices of a user.",
+        subcommands: [OriginRegistrationsListCommand.self, OriginRegistrationsDropCommand.self])
+}
+
+struct OriginRegistrationsListCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Lists a user's devices: kind, state, and since when one waits.")
+
+    @Argument(help: "The user's name.")
+    var user: String
+
+    @OptionGroup var adminListener: AdminListenerOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let answer = try await adminListener.ask(OriginDesk.Path.registrations.rawValue, shell) { json in
+            json.key("user")
+            json.string(user)
+        }
+        adminListener.show(answer, shell) { answer in
+            (answer["registrations"]?.array ?? []).map { one in
+                let since = one["waiting_since"]?.int64.map {
+                    "since \(timestamp(UnixTime(milliseconds: $0))), tried \(one["tries"]?.int64 ?? 0) times"
+                }
+                let words = ["device", "profile", "state", "code"].compactMap { one[$0]?.string }
+                return (words + [since].compactMap(\.self)).joined(separator: "  ")
+            }
+        }
+        return .done
+    }
+}
+
+struct OriginRegistrationsDropCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "drop", abstract: "Removes a device; its app registers again when it starts.")
+
+    @Argument(help: "The user's name.")
+    var user: String
+
+    @Argument(help: "The device, as the list names it: account 7, device 12.")
+    var device: [String]
+
+    @OptionGroup var adminListener: AdminListenerOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let answer = try await adminListener.ask(OriginDesk.Path.drop.rawValue, shell) { json in
+            json.key("user")
+            json.string(user)
+            json.key("device")
+            json.string(device.joined(separator: " "))
+        }
+        adminListener.show(answer, shell) { _ in ["\(device.joined(separator: " ")) is dropped."] }
+        return .done
+    }
+}
+
+/// `sealbell origin status`.
+struct OriginStatusCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Says how the origin stands: realms, users, devices, and the relay.")
+
+    @OptionGroup var adminListener: AdminListenerOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let answer = try await adminListener.ask(OriginDesk.Path.status.rawValue, shell)
+        adminListener.show(answer, shell, Self.lines)
+        return .done
+    }
+
+    private static func lines(_ answer: JSONValue) -> [String] {
+        func number(_ name: String) -> Int64 { answer[name]?.int64 ?? 0 }
+        var lines = [
+            "relay          \(answer["relay"]?.string ?? "")",
+            "realms         \(number("realms")), \(number("realms_requiring")) require encryption",
+            "users          \(number("users"))",
+            "waiting polls  \(number("waiting_polls"))"
+        ]
+        for one in answer["devices"]?.array ?? [] {
+            lines.append(
+                "devices        \(one["count"]?.int64 ?? 0) \(one["profile"]?.string ?? "") "
+                    + (one["state"]?.string ?? ""))
+        }
+        if let oldest = answer["oldest_waiting"]?.int64 {
+            lines.append("oldest waiting since \(timestamp(UnixTime(milliseconds: oldest)))")
+        }
+        lines.append("legacy apps    \(number("legacy_refused")) calls refused since the start")
+        return lines
+    }
+}
