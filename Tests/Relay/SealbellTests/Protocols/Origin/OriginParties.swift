@@ -1,3 +1,4 @@
+import OriginServer
 import PushModel
 import PushTesting
 import Simulators
@@ -66,6 +67,13 @@ struct RunningOrigin: Sendable {
         }
     }
 
+    var polls: EventPolls {
+        get throws {
+            let instances = origin.relay.hosted.compactMap { $0 as? OriginInstance }
+            return try #require(instances.first).house.polls
+        }
+    }
+
     /// Signs up, and makes a realm and a user.
     ///
     /// - Returns: the user's key.
@@ -122,7 +130,7 @@ struct OriginPhone {
     private(set) var device = ZulipDevice(
         account: ZulipAccount(realmURL: "http://127.0.0.1:8490", userID: 1))
     let token: DevicePushToken
-    private let running: RunningOrigin
+    private var running: RunningOrigin
     private let key: String
     private let profile: ZulipProfile
     private let marker: Secret
@@ -169,6 +177,9 @@ struct OriginPhone {
         try await fetch()
     }
 
+    /// The same server, started again.
+    mutating func move(to running: RunningOrigin) { self.running = running }
+
     /// Asks for a test notification.
     mutating func askForTest() async throws {
         let made = device.testNotification()
@@ -187,9 +198,13 @@ struct OriginPhone {
         try await take(.state(Secret(answer.body)))
     }
 
+    func poll() async throws -> LocalCall.Answer {
+        try await ask("GET", "/api/v1/events?queue_id=\(queue)&last_event_id=\(last)")
+    }
+
     /// Waits for the next events.
     mutating func follow() async throws {
-        let answer = try await ask("GET", "/api/v1/events?queue_id=\(queue)&last_event_id=\(last)")
+        let answer = try await poll()
         try #require(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
         let events = try JSONValue.parse(answer.body)["events"]?.array ?? []
         last = events.compactMap { $0["id"]?.int64 }.max() ?? last

@@ -1,0 +1,172 @@
+import OriginServer
+import PushModel
+import PushTesting
+import Testing
+import WebClient
+import WireFormats
+import ZulipPush
+
+@testable import RelayProgram
+
+/// What an origin's door refuses, and what stays over a restart; over real sockets.
+@Suite("An origin's door", .timeLimit(.minutes(30)))
+struct OriginDoorTests {
+    private struct Call: Sendable, CustomTestStringConvertible {
+        let method: String
+        let path: String
+        var body: String?
+        let status: Int
+        let code: String
+        var testDescription: String { "\(method) \(path) \(body ?? "")" }
+    }
+
+    private static let calls = [
+        Call(method: "GET", path: "/api/v1/nothing", status: 404, code: "BAD_REQUEST"),
+        Call(method: "GET", path: "/api/v1/register", status: 405, code: "BAD_REQUEST"),
+        Call(method: "POST", path: "/api/v1/events", body: "", status: 405, code: "BAD_REQUEST"),
+        Call(method: "GET", path: "/api/v1/mobile_push/register", status: 405, code: "BAD_REQUEST"),
+        Call(method: "GET", path: "/api/v1/events", status: 400, code: "REQUEST_VARIABLE_MISSING"),
+        Call(
+            method: "GET", path: "/api/v1/events?queue_id=a", status: 400, code: "REQUEST_VARIABLE_MISSING"),
+        Call(
+            method: "GET", path: "/api/v1/events?queue_id=a&last_event_id=x", status: 400,
+            code: "BAD_REQUEST"),
+        Call(
+            method: "GET", path: "/api/v1/events?queue_id=a&last_event_id=-1", status: 400,
+            code: "BAD_EVENT_QUEUE_ID"),
+        Call(
+            method: "GET", path: "/api/v1/events?queue_id=%&last_event_id=-1", status: 400,
+            code: "REQUEST_VARIABLE_MISSING"),
+        Call(
+            method: "DELETE", path: "/api/v1/events?queue_id=a", status: 400, code: "BAD_EVENT_QUEUE_ID"),
+        Call(
+            method: "POST", path: "/api/v1/users/me/apns_device_token", body: "token=ab", status: 400,
+            code: "BAD_REQUEST"),
+        Call(
+            method: "DELETE", path: "/api/v1/users/me/android_gcm_reg_id", body: "token=ab", status: 400,
+            code: "BAD_REQUEST"),
+        Call(
+            method: "POST", path: "/api/v1/mobile_push/register", body: "device_id=1", status: 400,
+            code: "BAD_REQUEST"),
+        Call(
+            method: "POST", path: "/api/v1/mobile_push/e2ee/test_notification", body: "", status: 400,
+            code: "NO_ACTIVE_PUSH_DEVICE"),
+        Call(
+            method: "POST", path: "/api/v1/remove_client_device", body: "device_id=9223372036854775807",
+            status: 400, code: "BAD_REQUEST"),
+        Call(
+            method: "POST", path: "/api/v1/remove_client_device", body: "device_id=9223372036854775808",
+            status: 400, code: "BAD_REQUEST"),
+        Call(
+            method: "POST", path: "/api/v1/register", body: "event_types=%22x%22", status: 400,
+            code: "BAD_REQUEST")
+    ]
+
+    @Test("What is wrong with a call has one answer, and nothing is owed for it")
+    func refusals() async throws {
+        try await RunningOrigin.run(inOneProcess: true) { running, key in
+            for call in Self.calls {
+                let answer = try await OriginPhone.ask(
+                    running, RunningOrigin.user, key, call.method, call.path,
+                    call.body.map { Secret($0.utf8) })
+                let json = try JSONValue.parse(answer.body)
+                #expect(answer.status == call.status, "\(call)")
+                #expect(json["code"]?.string == call.code, "\(call)")
+                #expect(json["result"]?.string == "error", "\(call)")
+            }
+            #expect(try await running.origin.owed() == 0)
+        }
+    }
+
+    @Test("Nobody without a user's key gets as far as that, and a wrong one tells nothing of users")
+    func credentials() async throws {
+        try await RunningOrigin.run(inOneProcess: true) { running, key in
+            func ask(_ fields: [String]) async throws -> LocalCall.Answer {
+                try await running.origin.door("origin").ask(
+                    "POST", "/api/v1/register",
+                    headers: fields.map { ("Authorization", Secret($0.utf8)) }, body: Secret([]))
+            }
+            func basic(_ user: String, _ key: String) -> String {
+                "Basic " + Base64.text(Array("\(user):\(key)".utf8))
+            }
+            let good = basic(RunningOrigin.user, key)
+            #expect(try await ask([good]).status == 200)
+            for fields in [
+                [], ["Basic"], ["Basic !"], ["Bearer \(key)"], [good, good], [basic("", key)],
+                [basic(RunningOrigin.user, "")], [basic(RunningOrigin.user, key + "0")],
+                [basic(RunningOrigin.user.uppercased(), key)]
+            ] {
+                #expect(try await ask(fields).status == 401, "\(fields.count)")
+            }
+            let wrongKey = try await ask([basic(RunningOrigin.user, String(key.reversed()))])
+            let wrongUser = try await ask([basic("nobody@example.org", key)])
+            #expect(wrongKey.body == wrongUser.body && wrongKey.status == wrongUser.status)
+
+            // A new key ends the old one.
+            let renewed = try await running.desk(.renewKey, ["name": RunningOrigin.user])
+            #expect(try await ask([good]).status == 401)
+            #expect(try await ask([basic(RunningOrigin.user, renewed["key"]?.string ?? "")]).status == 200)
+        }
+    }
+
+    @Test("A queue is its user's alone; a poll ends when it is closed, and a second poll takes its place")
+    func queues() async throws {
+        try await RunningOrigin.run(inOneProcess: true) { running, key in
+            let other = try await running.desk(.addUser, ["name": "eve@example.org"])
+            let evesKey = try #require(other["key"]?.string)
+            let opened = try await OriginPhone.ask(
+                running, RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
+            let queue = try #require(try JSONValue.parse(opened.body)["queue_id"]?.string)
+            let path = "/api/v1/events?queue_id=\(queue)&last_event_id=-1"
+            func poll(_ user: String, _ key: String) async throws -> JSONValue {
+                try JSONValue.parse(try await OriginPhone.ask(running, user, key, "GET", path).body)
+            }
+            #expect(try await poll("eve@example.org", evesKey)["code"]?.string == "BAD_EVENT_QUEUE_ID")
+            let heartbeat = try JSONValue.parse(
+                try await OriginPhone.ask(
+                    running, RunningOrigin.user, key, "GET", path + "&dont_block=true"
+                ).body)
+            #expect(heartbeat["events"]?.array?.first?["type"]?.string == "heartbeat")
+
+            async let first = poll(RunningOrigin.user, key)
+            try await asked(for: "a poll that waits") { try running.polls.waitingCount == 1 }
+            async let second = poll(RunningOrigin.user, key)
+            #expect(try await first["events"]?.array?.first?["type"]?.string == "heartbeat")
+            try await asked(for: "the second poll") { try running.polls.waitingCount == 1 }
+            let closed = try await OriginPhone.ask(
+                running, RunningOrigin.user, key, "DELETE", "/api/v1/events?queue_id=\(queue)")
+            #expect(closed.status == 200)
+            #expect(try await second["code"]?.string == "BAD_EVENT_QUEUE_ID")
+        }
+    }
+
+    @Test("Users, registrations and what is owed stay over a restart; queues do not")
+    func restart() async throws {
+        try await RelayStage.with(RunningOrigin.both()) { stage in
+            var kept: (phone: OriginPhone, key: String)?
+            try await stage.run { relay in
+                let running = RunningOrigin(relay: relay, origin: relay)
+                let key = try await running.begin()
+                var phone = OriginPhone(.fcm, .zap, running, key: key)
+                try await phone.start()
+                try await phone.follow(until: .active)
+                kept = (phone, key)
+            }
+            var (phone, key) = try #require(kept)
+            try await stage.run { relay in
+                let running = RunningOrigin(relay: relay, origin: relay)
+                phone.move(to: running)
+                #expect(try await phone.poll().status == 400)
+                try await phone.fetch()
+                #expect(ZulipDevice.status(of: phone.device, now: World.live.now()).state == .active)
+                _ = try await running.notify("Still here")
+                #expect(try await phone.opened(1).count == 1)
+                #expect(try await running.deskAnswer(.addUser, ["name": RunningOrigin.user]).status == 409)
+                #expect(
+                    try await OriginPhone.ask(
+                        running, RunningOrigin.user, key, "GET", "/api/v1/server_settings"
+                    ).status == 200)
+            }
+        }
+    }
+}
