@@ -194,7 +194,8 @@ let origin: [Target] = [
     library(
         "Origin/OriginServer",
         [
-            "PushModel", "Primitives", "WireFormats", "ZulipPush", "Uplink", "Delivery", "HTTPIngress", nioCore
+            "PushModel", "Primitives", "WireFormats", "RSAKeys", "ZulipPush", "NextcloudPush", "Uplink", "Delivery",
+            "HTTPIngress", nioCore
         ])
 ]
 

@@ -15,8 +15,9 @@ package protocol UplinkOffice: Sendable {
 
 /// Whether a call may leave.
 package enum UplinkLeave: Sendable {
-    /// With these header fields: credentials, which no row keeps.
-    case granted([(name: String, value: String)])
+    /// With these header fields: credentials, which no row keeps. `publicAddressesOnly`: a peer has chosen
+    /// the server, and must not lead us into our own network.
+    case granted([(name: String, value: String)], publicAddressesOnly: Bool = false)
     /// What it was made for is over.
     case void
     /// Nothing can be said of it now, because the store is out.

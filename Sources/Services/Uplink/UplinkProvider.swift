@@ -50,9 +50,9 @@ package struct UplinkProvider: Provider {
         guard let message = leased.push.message.uplink else {
             return Answer(.rejected, .unknown, sentAt: world.now(), fate: .local)
         }
-        let headers: [(name: String, value: String)]
+        let request: WebRequest
         switch await office.leave(of: message) {
-        case .granted(let fields): headers = fields
+        case .granted(let fields, let isPeers): request = self.request(message, fields, isPeers)
         case .void: return Answer(.rejected, .custodyEnded, sentAt: world.now(), fate: .local)
         case .later:
             return Answer(.retry(after: nil), .noStoreForAnswer, sentAt: world.now(), fate: .local)
@@ -62,7 +62,7 @@ package struct UplinkProvider: Provider {
             return Answer(.retry(after: nil), .leaseRanOut, sentAt: world.now(), fate: .unprocessed)
         }
         let sentAt = world.now()
-        let (answer, fault) = await fetch(request(message, headers))
+        let (answer, fault) = await fetch(request)
         return Self.judge(await office.take(answer, to: message), fault, sentAt: sentAt)
     }
 
@@ -78,7 +78,7 @@ package struct UplinkProvider: Provider {
     }
 
     private func request(
-        _ message: UplinkMessage, _ headers: [(name: String, value: String)]
+        _ message: UplinkMessage, _ headers: [(name: String, value: String)], _ isPeers: Bool
     ) -> WebRequest {
         let method: WebRequest.Method =
             switch message.method {
@@ -91,7 +91,7 @@ package struct UplinkProvider: Provider {
         var request = WebRequest(
             method, url: message.server + path, headers: headers + type,
             body: message.body.count == 0 ? nil : message.body, answerLimitBytes: Self.answerBytes,
-            deadline: Self.deadline, publicAddressesOnly: false)
+            deadline: Self.deadline, publicAddressesOnly: isPeers)
         // All calls bear repetition: a relay knows them again.
         request.mayRepeat = true
         request.keepsConnection = true

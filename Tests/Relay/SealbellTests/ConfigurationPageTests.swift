@@ -32,7 +32,8 @@ struct ConfigurationPageTests {
         ].merging(Hosting.standard.protocols.map { ($0.word, $0.keys) }) { $1 }
             .merging([
                 "origin_relay": OriginSection.relayKeys, "origin_queue": OriginSection.queueKeys,
-                "origin_limits": OriginSection.limitKeys
+                "origin_limits": OriginSection.limitKeys,
+                "origin_nextcloud": OriginSection.nextcloudKeys
             ]) { $1 }
             .merging(Hosting.standard.services.map { ($0.word, $0.keys) }) { $1 }
         var rows: [String: [String]] = [:]

@@ -1,6 +1,8 @@
 /// What a body is. A closed list, so that the answer's head is made of fixed bytes.
 package enum ContentType: Sendable, Hashable, CaseIterable {
     case json, text, html, metrics, octets, none
+    /// As PHP's servers say them.
+    case jsonText, xml
 
     var field: StaticString {
         switch self {
@@ -10,6 +12,8 @@ package enum ContentType: Sendable, Hashable, CaseIterable {
         case .metrics: "text/plain; version=0.0.4; charset=utf-8"
         case .octets: "application/octet-stream"
         case .none: ""
+        case .jsonText: "application/json; charset=utf-8"
+        case .xml: "application/xml; charset=utf-8"
         }
     }
 }

@@ -190,7 +190,12 @@ package final class OriginPeople: Sendable {
 
     private func invent(_ kind: OriginUser.Credential.Kind) -> (key: String, OriginUser.Credential) {
         let key = Hex.encode(world.randomBytes(16))
-        return (key, OriginUser.Credential(kind: kind, digest: Secret(SHA256.hash(Array(key.utf8)))))
+        return (
+            key,
+            OriginUser.Credential(
+                kind: kind, id: 1 + world.random(below: 1 << 53 - 2),
+                digest: Secret(SHA256.hash(Array(key.utf8))))
+        )
     }
 
     /// - Returns: `nil` for anybody who is not a user with that key.
@@ -199,6 +204,17 @@ package final class OriginPeople: Sendable {
     ) async throws(OriginError) -> OriginUser? {
         guard Self.isName(credentials.user), let user = try await user(credentials.user) else { return nil }
         return user.credentials.contains { $0.kind == kind && $0.digest == credentials.digest } ? user : nil
+    }
+
+    /// The same with any of a user's credentials.
+    ///
+    /// - Returns: also which it was.
+    package func authenticate(
+        user name: String, password: Secret
+    ) async throws(OriginError) -> (user: OriginUser, with: OriginUser.Credential)? {
+        guard Self.isName(name), let user = try await user(name) else { return nil }
+        let digest = Secret(SHA256.hash(password))
+        return user.credentials.first { $0.digest == digest }.map { (user, $0) }
     }
 
     // MARK: Numbers

@@ -16,6 +16,8 @@ package struct OriginUser: Sendable {
     package struct Credential: Sendable {
         package enum Kind: UInt8, Sendable { case apiKey = 1, appPassword = 2 }
         package let kind: Kind
+        /// By which a client's registrations are known: 1 to 2⁵³ − 1, drawn.
+        package let id: Int64
         let digest: Secret
     }
 
@@ -27,7 +29,7 @@ package struct OriginUser: Sendable {
     var body: Secret {
         let size =
             2 * StoredSize.byte + 2 * StoredSize.word + StoredSize.of(name) + StoredSize.of(realm)
-            + credentials.reduce(0) { $0 + StoredSize.byte + StoredSize.of($1.digest) }
+            + credentials.reduce(0) { $0 + StoredSize.byte + StoredSize.word + StoredSize.of($1.digest) }
         return Secret(stored: size) { writer in
             writer.put(Self.format)
             writer.put(name)
@@ -36,6 +38,7 @@ package struct OriginUser: Sendable {
             writer.put(Int64?.some(createdAt.milliseconds))
             for credential in credentials {
                 writer.put(credential.kind.rawValue)
+                writer.put(Int64?.some(credential.id))
                 writer.put(credential.digest)
             }
         }
@@ -54,9 +57,9 @@ package struct OriginUser: Sendable {
                 credentials: [])
             while !reader.isAtEnd {
                 guard let kind = reader.byte().flatMap({ Credential.Kind(rawValue: $0) }),
-                    let digest = reader.secret()
+                    let id = reader.optionalWord() ?? nil, let digest = reader.secret()
                 else { return nil }
-                user.credentials.append(Credential(kind: kind, digest: digest))
+                user.credentials.append(Credential(kind: kind, id: id, digest: digest))
             }
             return user
         }

@@ -50,15 +50,10 @@ package struct ZulipNotifier: Sendable {
         } else {
             targets = standing.registrations.targets
         }
-        guard let origin = ground.origin(), let realm = ground.people.realm(user.realm) else {
-            throw .origin(OriginError(.overloaded))
-        }
-        let notification = ZulipNotification(
-            realmURL: realm.url, realmName: realm.name, userID: user.id, body: body)
         let now = ground.world.now()
         let devices = standing.registrations.notified(now, only: isTest ? subject : nil)
         var verdict = Verdict<Bool, OriginError>(
-            pushes: try pushes(origin, notification, targets, user, id, now),
+            pushes: try pushes(body, targets, user, id, now),
             changes: beside(targets.count) + [.put(record(id, user.name, devices, now), if: .any)],
             reply: .now(true), refusal: { _ in OriginError(.nameTaken) })
         verdict.turns = .byOrigin
@@ -72,9 +67,15 @@ package struct ZulipNotifier: Sendable {
     }
 
     private func pushes(
-        _ origin: ZulipOrigin, _ notification: ZulipNotification, _ targets: [ZulipTarget],
-        _ user: OriginUser, _ id: String, _ now: UnixTime
+        _ body: ZulipNotification.Body, _ targets: [ZulipTarget], _ user: OriginUser, _ id: String,
+        _ now: UnixTime
     ) throws(ZulipUsersRefusal) -> [Push] {
+        guard !targets.isEmpty else { return [] }
+        guard let origin = ground.origin(), let realm = ground.people.realm(user.realm) else {
+            throw .origin(OriginError(.overloaded))
+        }
+        let notification = ZulipNotification(
+            realmURL: realm.url, realmName: realm.name, userID: user.id, body: body)
         var pushes: [Push] = []
         var generator = WorldGenerator(world: ground.world)
         for profile in ZulipProfile.allCases {

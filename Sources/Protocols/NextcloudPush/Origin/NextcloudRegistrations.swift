@@ -25,6 +25,17 @@ public struct NextcloudStep: Sendable {
     /// The record is another than before.
     public internal(set) var hasChanged = false
 
+    init(answer: OCSAnswer, entries: [SealedEntry] = [], hasChanged: Bool = false) {
+        self.answer = answer
+        self.entries = entries
+        self.hasChanged = hasChanged
+    }
+
+    /// What follows from a proxy's answer.
+    ///
+    /// - Parameter deletes: of ``NextcloudRegistrations/settle(_:to:)``.
+    public init(settled deletes: [Int64]) { self.init(answer: .done, hasChanged: !deletes.isEmpty) }
+
     /// The entries, grouped by proxy: one call each (§4.6).
     public var byProxy: [[SealedEntry]] {
         var groups: [[SealedEntry]] = []

@@ -38,13 +38,13 @@ public struct NextcloudAnswer: Sendable {
     public static let none = NextcloudAnswer(status: nil)
 
     /// Whether the same request may be answered otherwise later.
-    var mayPass: Bool {
+    public var mayPass: Bool {
         guard let status else { return true }
         return status == 408 || status == 425 || status == 429 || status >= 500
     }
 
     /// The pause that the peer asks for, a day at most.
-    func pause(now: UnixTime) -> Duration? { retryAfter.flatMap { RetryAfter.parse($0, now: now) } }
+    public func pause(now: UnixTime) -> Duration? { retryAfter.flatMap { RetryAfter.parse($0, now: now) } }
 }
 
 /// Paths behind a server's URL.

@@ -85,25 +85,37 @@ extension OriginHouse: OriginNotifying {
         _ name: String, id: String, _ content: NotificationContent, beside: @Sendable (Int) -> [Change]
     ) async throws(OriginError) -> Int? {
         let now = world.now()
-        return try await owe(to: name, id: id, beside: beside) { user in
+        let user = try await user(name)
+        let owed = try await owe(to: user, id: id, beside: beside) { user in
             .message(
                 ZulipMessage(
                     id: Self.message(id), time: now.seconds, content: ZulipMessage.cut(content.text),
                     senderID: user.id, senderName: content.sender ?? user.name,
                     senderAvatarURL: self.settings.url, recipient: .direct(userIDs: [user.id])))
         }
+        guard let owed else { return nil }
+        return owed + (try await cloudNotifier.notify(user, id: id, content))
+    }
+
+    private func user(_ name: String) async throws(OriginError) -> OriginUser {
+        guard OriginPeople.isName(name), let user = try await people.user(name) else {
+            throw OriginError(.unknownUser)
+        }
+        return user
     }
 
     func withdraw(_ name: String, _ ids: [String]) async throws(OriginError) -> Int {
         let id = Hex.encode(world.randomBytes(16))
-        return try await owe(to: name, id: id) { _ in .remove(ids.map(Self.message)) } ?? 0
+        let user = try await user(name)
+        let owed = try await owe(to: user, id: id) { _ in .remove(ids.map(Self.message)) } ?? 0
+        return owed + (try await cloudNotifier.withdraw(user, ids))
     }
 
     /// To see whether encrypted notifications arrive.
     func test(_ name: String) async throws(OriginError) -> (id: String, devices: Int) {
         let id = Hex.encode(world.randomBytes(16))
         let now = world.now()
-        return (id, try await owe(to: name, id: id) { _ in .test(time: now.seconds) } ?? 0)
+        return (id, try await owe(to: try await user(name), id: id) { _ in .test(time: now.seconds) } ?? 0)
     }
 
     func devices(of id: String) async throws(OriginError) -> [NotifiedDevice]? {
@@ -111,12 +123,9 @@ extension OriginHouse: OriginNotifying {
     }
 
     private func owe(
-        to name: String, id: String, beside: @Sendable (Int) -> [Change] = { _ in [] },
+        to user: OriginUser, id: String, beside: @Sendable (Int) -> [Change] = { _ in [] },
         _ body: @Sendable (OriginUser) -> ZulipNotification.Body
     ) async throws(OriginError) -> Int? {
-        guard OriginPeople.isName(name), let user = try await people.user(name) else {
-            throw OriginError(.unknownUser)
-        }
         do throws(ZulipUsersRefusal) {
             return try await notifier.notify(user, id: id, body(user), beside: beside)
         } catch {

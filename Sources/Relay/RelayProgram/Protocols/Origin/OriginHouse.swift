@@ -1,5 +1,6 @@
 import Delivery
 import HTTPIngress
+import NextcloudPush
 import OriginServer
 import PushModel
 import Synchronization
@@ -16,6 +17,8 @@ final class OriginHouse: Sendable {
     let users: ZulipUsers
     let notifier: ZulipNotifier
     let door: ZulipDoor
+    private let cloudDoor: NextcloudDoor
+    let cloudNotifier: NextcloudNotifier
     private let applications: Secret?
     private let registry: any Registry
     let lanes: OwnLanes
@@ -36,7 +39,7 @@ final class OriginHouse: Sendable {
         people = OriginPeople(space, ground.registry, ground.world)
         let web: any WebFetch =
             switch settings.relay {
-            case nil: RelayFaceFetch(ground.neighbours)
+            case nil: RelayFaceFetch(ground.neighbours, others: ground.web)
             case let relay?: relay.authorityFile.map(ground.webTrusting) ?? ground.web
             }
         let server = settings.relay?.url ?? RelayFaceFetch.server
@@ -67,7 +70,18 @@ final class OriginHouse: Sendable {
             try CredentialShelf.read(file).trimmed
         }
         let staleLists = StaleLists(users)
-        lanes = Self.lanes(name, web, ZulipOffice(users, notifier, staleLists), ground.world)
+        let cloud = NextcloudUsers(
+            NextcloudGround(
+                space: space, people: people, registry: ground.registry, intake: ground.delivery.intake,
+                world: ground.world, url: settings.url,
+                origin: NextcloudOrigin(
+                    NextcloudOrigin.Settings(localProxies: settings.allowsLocalProxies ? .allowed : .refused))
+            ))
+        cloudDoor = NextcloudDoor(cloud)
+        cloudNotifier = NextcloudNotifier(cloud)
+        lanes = Self.lanes(
+            name, web, OriginOffice(relay: ZulipOffice(users, notifier, staleLists), proxies: cloud),
+            ground.world)
         upkeep = OriginUpkeep(
             users, settings.staleList ? staleLists : nil, web: web, credentials: credentials,
             file: settings.credentialsFile)
@@ -75,9 +89,9 @@ final class OriginHouse: Sendable {
 
     /// What stands behind the origin's listener.
     var faces: [any HTTPFace] {
-        guard let applications else { return [door] }
+        guard let applications else { return [door, cloudDoor] }
         return [
-            door,
+            door, cloudDoor,
             ApplicationDoor(
                 OriginSpace(name), token: applications, origin: self, registry: registry,
                 perMinute: settings.limits.notifyPerMinute, world: world)

@@ -24,6 +24,8 @@ struct OriginSection: Sendable, Hashable {
     var profiles: Set<ZulipProfile>
     var times: ZulipQueueTimes
     var staleList: Bool
+    /// Whether phones may name a proxy on this machine or in a private network.
+    var allowsLocalProxies: Bool
     var limits: Limits
 
     struct Limits: Sendable, Hashable {
@@ -37,8 +39,9 @@ struct OriginSection: Sendable, Hashable {
     static let keys = [
         "url", "relay", "credentials", "contact", "application_token_file", "require_e2ee", "profiles",
         "queue",
-        "stale_list", "limits"
+        "stale_list", "limits", "nextcloud"
     ]
+    static let nextcloudKeys = ["allow_local_proxies"]
     static let relayKeys = ["url", "ca"]
     static let queueKeys = ["first_retry", "longest_retry", "end"]
     static let limitKeys = [
@@ -70,7 +73,7 @@ extension InstanceReader {
             url: url, relay: relay, credentialsFile: credentials, contact: contact,
             applicationTokenFile: token, requiresEncryption: cursor.flag("require_e2ee", default: false),
             profiles: profiles(), times: times(), staleList: cursor.flag("stale_list", default: true),
-            limits: limits())
+            allowsLocalProxies: allowsLocalProxies(), limits: limits())
     }
 
     private func publicURL() -> String? {
@@ -151,6 +154,11 @@ extension InstanceReader {
         guard let number = decimal(unit == nil ? text[...] : text.dropLast()) else { return nil }
         let (seconds, isTooLarge) = number.multipliedReportingOverflow(by: unit?.1 ?? 1)
         return isTooLarge ? nil : seconds
+    }
+
+    private func allowsLocalProxies() -> Bool {
+        cursor.cursor("nextcloud", keys: OriginSection.nextcloudKeys)?
+            .flag("allow_local_proxies", default: context.isSandbox) ?? context.isSandbox
     }
 
     private func limits() -> OriginSection.Limits {

@@ -10,12 +10,17 @@ struct RelayFaceFetch: WebFetch {
     static let server = "https://relay.invalid"
 
     private let neighbours: @Sendable () -> [any HostedInstance]
+    /// For all other servers: proxies that phones have named.
+    private let others: any WebFetch
 
-    init(_ neighbours: @escaping @Sendable () -> [any HostedInstance]) { self.neighbours = neighbours }
+    init(_ neighbours: @escaping @Sendable () -> [any HostedInstance], others: any WebFetch) {
+        self.neighbours = neighbours
+        self.others = others
+    }
 
     func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
-        guard request.url.hasPrefix(Self.server),
-            let face = neighbours().compactMap({ $0 as? ZulipInstance }).first?.face
+        guard request.url.hasPrefix(Self.server) else { return try await others.fetch(request) }
+        guard let face = neighbours().compactMap({ $0 as? ZulipInstance }).first?.face
         else { throw WebError(.unreachable) }
         let target = request.url.dropFirst(Self.server.count)
         let path = target.prefix { $0 != "?" }

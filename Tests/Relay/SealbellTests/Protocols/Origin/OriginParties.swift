@@ -92,6 +92,14 @@ struct RunningOrigin: Sendable {
         return try JSONValue.parse(answer.body)
     }
 
+    func deskJSON(_ path: OriginDesk.Path, _ body: String) async throws -> JSONValue {
+        let answer = try await origin.door("admin").ask(
+            "POST", path.rawValue, headers: [("Content-Type", Secret("application/json".utf8))],
+            body: Secret(body.utf8))
+        #expect(answer.status == 200, "\(path) \(String(decoding: answer.body, as: UTF8.self))")
+        return try JSONValue.parse(answer.body)
+    }
+
     func deskAnswer(_ path: OriginDesk.Path, _ members: [String: String]) async throws -> LocalCall.Answer {
         var writer = JSONWriter()
         writer.beginObject()

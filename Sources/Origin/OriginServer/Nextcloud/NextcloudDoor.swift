@@ -1,0 +1,116 @@
+package import HTTPIngress
+import NIOCore
+import NextcloudPush
+package import PushModel
+
+/// An origin's door for Nextcloud's clients: OCS, versions 1 and 2, in JSON and XML (§4.1).
+package struct NextcloudDoor: HTTPFace {
+    package let name: ConfiguredName
+    private let users: NextcloudUsers
+    private var ground: NextcloudGround { users.ground }
+
+    package init(_ users: NextcloudUsers) {
+        name = users.ground.space.instance
+        self.users = users
+    }
+
+    package var routes: [HTTPRoute] {
+        ["/ocs/v1.php/", "/ocs/v2.php/"].map {
+            HTTPRoute(.prefix($0), bodyLimitBytes: NextcloudLimits.deviceBodyBytes)
+        }
+    }
+
+    package func respond(to inbound: HTTPInbound) async -> HTTPOutbound {
+        let head = OCSHead(
+            method: inbound.method.rawValue, path: inbound.path, query: inbound.query,
+            accept: inbound.header("accept"), contentType: inbound.header("content-type"),
+            apiRequest: inbound.header("ocs-apirequest"),
+            authorization: inbound.header("authorization").map { Secret($0.utf8) },
+            userAgent: inbound.header("user-agent") ?? "")
+        guard let request = OCSRequest(head) else { return .text(404, "There is nothing at this path.") }
+        let answer = await answer(request, inbound)
+        let body = answer.body(request.version, request.format).reveal { Array($0) }
+        return HTTPOutbound(
+            answer.httpStatus(request.version), request.format == .json ? .jsonText : .xml, body,
+            headers: answer.headers.map { _ in
+                (name: "www-authenticate", value: "Basic realm=\"Authorisation Required\"")
+            })
+    }
+
+    private func answer(_ request: OCSRequest, _ inbound: HTTPInbound) async -> OCSAnswer {
+        var known: (user: OriginUser, with: OriginUser.Credential)?
+        // Two would let a proxy and this server believe different ones.
+        let credentials = inbound.headerCount("authorization") > 1 ? nil : request.credentials
+        if let credentials {
+            do throws(OriginError) {
+                known = try await ground.people.authenticate(
+                    user: credentials.user, password: credentials.password)
+            } catch { return .unavailable }
+            if known == nil { return .wrongCredentials }
+        }
+        let call: OCSCall
+        do throws(OCSRefusal) {
+            call = try request.call(
+                body: inbound.withBody { Secret(copying: $0) }, isLoggedIn: known != nil)
+        } catch { return error.answer }
+        guard let known else { return .capabilities(isLoggedIn: false) }
+        return await carryOut(call, known.user, known.with, request.userAgent)
+    }
+
+    private func carryOut(
+        _ call: OCSCall, _ user: OriginUser, _ credential: OriginUser.Credential, _ userAgent: String
+    ) async -> OCSAnswer {
+        let tokenID = credential.kind == .appPassword ? credential.id : nil
+        let origin = ground.origin
+        do throws(OriginError) {
+            let step = try await users.change(user) {
+                registrations, person, conditions, now throws(NextcloudError) in
+                try registrations.receive(
+                    call,
+                    from: NextcloudCaller(
+                        session: NextcloudSession(user: person, tokenID: tokenID), userID: user.name,
+                        displayName: user.name, userAgent: userAgent),
+                    conditions: conditions, at: origin, now: now)
+            }
+            return step?.answer ?? .unavailable
+        } catch {
+            return error.code == .rateLimited ? .tooManyCalls : .unavailable
+        }
+    }
+}
+
+/// Notifications for users' Nextcloud devices.
+package struct NextcloudNotifier: Sendable {
+    private let users: NextcloudUsers
+
+    package init(_ users: NextcloudUsers) { self.users = users }
+
+    /// - Parameter id: of the notification at this server: 32 hex digits.
+    /// - Returns: for how many devices it is owed now.
+    package func notify(
+        _ user: OriginUser, id: String, _ content: NotificationContent
+    ) async throws(OriginError) -> Int {
+        let draft = StoredNotification.Draft(
+            app: "sealbell", subject: content.text, objectType: "sealbell", objectID: id)
+        let origin = users.ground.origin
+        let step = try await users.change(user, makes: false) {
+            registrations, person, conditions, now throws(NextcloudError) in
+            // Nobody would ever read it.
+            guard !registrations.devices.isEmpty else { return NextcloudStep(settled: []) }
+            return try registrations.notify(draft, of: person, conditions: conditions, at: origin, now: now)
+        }
+        return step?.entries.count ?? 0
+    }
+
+    /// - Parameter ids: that ``notify(_:id:_:)`` was given.
+    package func withdraw(_ user: OriginUser, _ ids: [String]) async throws(OriginError) -> Int {
+        let origin = users.ground.origin
+        let step = try await users.change(user, makes: false) {
+            registrations, person, conditions, now throws(NextcloudError) in
+            let meant = registrations.notifications.filter { ids.contains($0.draft.objectID) }.map(\.id)
+            return try registrations.withdraw(
+                meant, of: person, conditions: conditions, at: origin, now: now)
+        }
+        return step?.entries.count ?? 0
+    }
+}

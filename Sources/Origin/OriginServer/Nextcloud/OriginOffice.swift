@@ -1,0 +1,48 @@
+import NextcloudPush
+package import PushModel
+package import Uplink
+
+/// All that an origin owes: to its relay, and to proxies.
+package struct OriginOffice: UplinkOffice {
+    private let relay: ZulipOffice
+    private let proxies: NextcloudUsers
+
+    package init(relay: ZulipOffice, proxies: NextcloudUsers) {
+        self.relay = relay
+        self.proxies = proxies
+    }
+
+    package func leave(of message: UplinkMessage) async -> UplinkLeave {
+        guard message.isForProxy else { return await relay.leave(of: message) }
+        guard let subject = ProxySubject(message.subject) else { return .void }
+        return .granted(
+            proxies.headers(of: subject), publicAddressesOnly: proxies.takesPublicProxiesOnly)
+    }
+
+    package func take(_ answer: UplinkAnswer, to message: UplinkMessage) async -> UplinkVerdict {
+        guard message.isForProxy else { return await relay.take(answer, to: message) }
+        guard let subject = ProxySubject(message.subject) else { return .refused }
+        do throws(OriginError) {
+            let (again, isLost) = try await proxies.settle(NextcloudAnswer(answer), subject)
+            if let again { return .again(after: again, blames: true) }
+            return isLost ? .refused : .done
+        } catch { return .uncommitted }
+    }
+}
+
+extension UplinkMessage {
+    /// What it is about says for whom it is.
+    fileprivate var isForProxy: Bool {
+        kind == .notification && subject.reveal { $0.first == ProxySubject.format }
+    }
+}
+
+extension NextcloudAnswer {
+    fileprivate init(_ answer: UplinkAnswer) {
+        switch answer {
+        case .none: self = .none
+        case .answered(let status, let body, let retryAfter):
+            self.init(status: status, retryAfter: retryAfter, body: body)
+        }
+    }
+}

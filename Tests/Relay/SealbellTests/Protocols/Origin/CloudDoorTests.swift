@@ -1,0 +1,140 @@
+import Foundation
+import PushModel
+import PushTesting
+import Simulators
+import Testing
+import WebClient
+import WireFormats
+
+@testable import RelayProgram
+
+/// Nextcloud's clients at an origin's door, over real sockets: the device of the command line among them.
+@Suite("An origin's OCS door", .timeLimit(.minutes(30)))
+struct CloudDoorTests {
+    private static let user = "ada"
+
+    private static var text: String {
+        RelayStage.nextcloud().replacing(
+            "listeners:\n", with: "listeners:\n  origin: { bind: \"127.0.0.1:0\" }\n")
+            + "origin: { url: \"https://cloud.example.org\" }\n"
+    }
+
+    private static func run(
+        _ body: (RunningOrigin, _ password: String) async throws -> Void
+    ) async throws {
+        try await RelayStage.with(text) { stage in
+            try await stage.run { relay in
+                let running = RunningOrigin(relay: relay, origin: relay)
+                _ = try await running.desk(.addRealm, ["name": "acme"])
+                _ = try await running.desk(.addUser, ["name": user])
+                let key = try await running.deskJSON(
+                    .renewKey, #"{"name":"\#(user)","app_password":true}"#)
+                try await body(running, try #require(key["key"]?.string))
+            }
+        }
+    }
+
+    private static func ask(
+        _ running: RunningOrigin, _ password: String?, _ method: String, _ path: String,
+        isAPIRequest: Bool = true
+    ) async throws -> (status: Int, json: JSONValue) {
+        var headers: [(name: String, value: Secret)] = [("Accept", Secret("application/json".utf8))]
+        if isAPIRequest { headers.append(("OCS-APIRequest", Secret("true".utf8))) }
+        if let password {
+            let pair = Base64.text(Array("\(user):\(password)".utf8))
+            headers.append(("Authorization", Secret("Basic \(pair)".utf8)))
+        }
+        let answer = try await running.origin.door("origin").ask(method, path, headers: headers)
+        return (answer.status, (try? JSONValue.parse(answer.body))?["ocs"] ?? .null)
+    }
+
+    @Test("A device registers at the door and at the relay, opens what arrives, and takes itself back")
+    func life() async throws {
+        try await Self.run { running, password in
+            let folder = try TemporaryFolder()
+            let address = "played-0123456789abcdef:APA91b\(HandmadeDevice.token())"
+            for (name, text) in [("password", password), ("token", address)] {
+                try writeFile(folder.path + "/" + name, Array(text.utf8), replacing: true)
+            }
+            var place = facts()
+            place.workingDirectory = folder.path
+            let here = place
+            func device(_ arguments: String..., input: String = "") async -> [String] {
+                let (out, err) = (Lines(), Lines())
+                var shell = Shell(facts: here, world: .live, out: { out.add($0) }, err: { err.add($0) })
+                shell.patience = LocalCall.patience
+                shell.input = { limit in Secret(Array(input.utf8.prefix(limit))) }
+                _ = await Sealbell.run(
+                    ["device", "nextcloud"] + arguments + ["--state", "device.json"], shell)
+                return out.all + err.all
+            }
+            func local(_ listener: String) throws -> String {
+                try #require(running.origin.urls[listener]).replacing("127.0.0.1", with: "localhost")
+            }
+            let registered = await device(
+                "register", "--server", try local("origin"), "--user", Self.user, "--password-file",
+                "password", "--relay", "\(try local("public"))/cloud/files", "--token-file", "token",
+                "--app", "files-android")
+            #expect(registered == ["server: HTTP 201", "relay: HTTP 200", "registered"])
+
+            let arrivals = running.relay.stage.fcm.subscribe(address: address)
+            let sent = try await running.desk(.notify, ["user": Self.user, "text": "Dinner is ready"])
+            #expect(sent["devices"]?.int64 == 1)
+            let delivery = try await arrivals.next("a delivery")
+            let opened = await device("open", input: String(decoding: delivery.body, as: UTF8.self))
+            #expect(opened.count == 1 && opened.first?.contains("“Dinner is ready”") == true)
+
+            // It reads the whole text at the server, and deletes it there.
+            let listed = try await Self.ask(
+                running, password, "GET", "/ocs/v2.php/apps/notifications/api/v2/notifications")
+            let note = try #require(listed.json["data"]?.array?.first)
+            #expect(note["subject"]?.string == "Dinner is ready")
+            let id = try #require(note["notification_id"]?.int64)
+            let deleted = try await Self.ask(
+                running, password, "DELETE", "/ocs/v2.php/apps/notifications/api/v2/notifications/\(id)")
+            #expect(deleted.status == 200)
+            let removal = try await arrivals.next("a removal")
+            let removed = await device("open", input: String(decoding: removal.body, as: UTF8.self))
+            #expect(removed.count == 1 && removed.first?.contains("\(id)") == true)
+
+            // Taken back by who sent it.
+            let second = try await running.desk(.notify, ["user": Self.user, "text": "Again"])
+            _ = try await arrivals.next("a second text")
+            let backing = try await running.deskJSON(
+                .withdraw, #"{"user":"ada","ids":["\#(second["id"]?.string ?? "")"]}"#)
+            #expect(backing["devices"]?.int64 == 1)
+            _ = try await arrivals.next("a second removal")
+
+            let gone = await device("unregister")
+            #expect(gone == ["server: HTTP 202", "relay: HTTP 200", "unregistered"])
+            let nobody = try await running.desk(.notify, ["user": Self.user, "text": "Nobody"])
+            #expect(nobody["devices"]?.int64 == 0)
+        }
+    }
+
+    @Test("Who shows nothing, or something wrong, gets what Nextcloud gives")
+    func refusals() async throws {
+        try await Self.run { running, password in
+            let user = "/ocs/v2.php/cloud/user"
+            #expect(try await Self.ask(running, nil, "GET", user).status == 401)
+            let wrong = try await Self.ask(running, password + "x", "GET", user)
+            #expect(wrong.status == 401)
+            #expect(wrong.json["meta"]?["statuscode"]?.int64 == 997)
+            #expect(try await Self.ask(running, password, "GET", user, isAPIRequest: false).status == 412)
+            #expect(try await Self.ask(running, password, "GET", "/ocs/v2.php/nothing").status == 404)
+            #expect(try await Self.ask(running, password, "GET", "/ocs/v1.php/nothing").status == 200)
+            #expect(try await Self.ask(running, password, "PUT", user).status == 405)
+            #expect(try await Self.ask(running, password, "GET", user).status == 200)
+            // A stranger hears that the server is there, and of no notifications.
+            let strange = try await Self.ask(running, nil, "GET", "/ocs/v2.php/cloud/capabilities")
+            #expect(strange.status == 200)
+            #expect(strange.json["data"]?["capabilities"]?["notifications"] == nil)
+            let own = try await Self.ask(running, password, "GET", "/ocs/v2.php/cloud/capabilities")
+            let words = own.json["data"]?["capabilities"]?["notifications"]?["push"]?.array ?? []
+            #expect(words.compactMap(\.string) == ["devices", "object-data", "delete"])
+            let push = "/ocs/v2.php/apps/notifications/api/v2/push"
+            #expect(try await Self.ask(running, password, "POST", push).status == 400)
+            #expect(try await running.origin.owed() == 0)
+        }
+    }
+}
