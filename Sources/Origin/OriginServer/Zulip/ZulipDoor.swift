@@ -27,6 +27,7 @@ package final class ZulipDoor: HTTPFace {
         case settings = "/api/v1/server_settings"
         case register = "/api/v1/register"
         case events = "/api/v1/events"
+        case me = "/api/v1/users/me"
     }
 
     package static let paths = Place.allCases.map(\.rawValue) + OriginPath.allCases.map(\.rawValue)
@@ -70,7 +71,8 @@ package final class ZulipDoor: HTTPFace {
             case (.events, .delete):
                 let user = try await user(inbound)
                 return try close(user, inbound)
-            case (.settings, _): throw .wrongMethod("GET, HEAD")
+            case (.me, .get), (.me, .head): return me(try await user(inbound))
+            case (.settings, _), (.me, _): throw .wrongMethod("GET, HEAD")
             case (.register, _): throw .wrongMethod("POST")
             case (.events, _): throw .wrongMethod("GET, DELETE")
             }
@@ -110,6 +112,20 @@ package final class ZulipDoor: HTTPFace {
             throw DoorRefusal(404, "NONEXISTENT_SUBDOMAIN", "There is no organization here yet.")
         }
         return facts(of: realm).body()
+    }
+
+    /// Notifications name their user by the number.
+    private func me(_ user: OriginUser) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.beginObject()
+        for (name, text) in [("result", "success"), ("msg", "")] {
+            writer.key(name)
+            writer.string(text)
+        }
+        writer.key("user_id")
+        writer.int(user.id)
+        writer.endObject()
+        return writer.bytes
     }
 
     private func register(_ user: OriginUser, _ body: Secret) async throws(DoorRefusal) -> [UInt8] {

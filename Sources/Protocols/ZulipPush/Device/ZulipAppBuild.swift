@@ -81,6 +81,9 @@ public enum ZulipDeviceEvent: Sendable {
     case build(ZulipAppBuild)
     /// The user has logged in again: calls have another API key.
     case apiKey
+    /// The user asks to have notifications set up once more, whatever the server said before. In v12 nothing
+    /// follows before ``state(_:)`` was given in this run. Fetch the state again behind the answer.
+    case again
     /// The account leaves the phone.
     case logout
 }

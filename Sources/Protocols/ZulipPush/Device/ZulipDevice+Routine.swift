@@ -41,6 +41,7 @@ extension ZulipDevice {
         case .tick: next.look(&step)
         case .build(let build): next.adopt(build, &step)
         case .apiKey: next.logIn(&step)
+        case .again: next.registerAgain(now)
         case .logout: next.leave(&step)
         }
         try next.callIfDue(&step)
@@ -206,6 +207,19 @@ extension ZulipDevice {
         routine.loggedInAt = step.now
         end([.logInAgain], &step)
         if case .loggedOut = routine.halt { routine.halt = nil }
+    }
+
+    private mutating func registerAgain(_ now: UnixTime) {
+        guard let current = routine.current, routine.underWay == nil else { return }
+        if current.profile == .v12, current.id != nil {
+            // A server that has the token pending refuses it once more (§3.3).
+            guard var columns = routine.columns, columns.pendingTokenID == nil || columns.errorCode != nil
+            else { return }
+            columns.tokenUpdatedAt = nil
+            routine.columns = columns
+        }
+        if case .refused = routine.halt { routine.halt = nil }
+        routine.dueAt = now
     }
 
     /// Best effort, once.

@@ -37,6 +37,13 @@ package struct Shell: Sendable {
             }, input: { readInput(limitBytes: $0) })
     }
 
+    /// The same, without results: for a command that prints one result of its own.
+    var silent: Shell {
+        Shell(
+            hosting: hosting, facts: facts, world: world, out: { _ in }, err: err, patience: patience,
+            input: input)
+    }
+
     /// Reads the configuration.
     func load(_ request: ConfigurationRequest) throws(ConfigurationError) -> RelayConfiguration {
         try ConfigurationLoader.load(request, facts, hosting.vocabulary)

@@ -39,14 +39,47 @@ enum PlayedFile {
 
     private static func members(_ bytes: Secret) throws(FormatError) -> [String: Secret] {
         try bytes.reveal { (bytes) throws(FormatError) in
-            var members: [String: Secret] = [:]
             var reader = JSONReader(bytes, depthLimit: 2)
-            try reader.beginObject()
-            while let name = try reader.nextMember() {
-                members[name.string()] = try reader.readString().secret()
-            }
+            let members = try members(&reader)
             try reader.end()
             return members
         }
+    }
+
+    private static func members(_ reader: inout JSONReader) throws(FormatError) -> [String: Secret] {
+        var members: [String: Secret] = [:]
+        try reader.beginObject()
+        while let name = try reader.nextMember() {
+            members[name.string()] = try reader.readString().secret()
+        }
+        return members
+    }
+
+    /// A member that is a list of objects of texts.
+    ///
+    /// - Parameter atMost: a longer list is none of the party's.
+    static func rows(_ text: Secret, atMost limit: Int) throws(FormatError) -> [[String: Secret]] {
+        try text.reveal { (bytes) throws(FormatError) in
+            var rows: [[String: Secret]] = []
+            var reader = JSONReader(bytes, depthLimit: 2)
+            try reader.beginArray()
+            while try reader.nextElement() {
+                guard rows.count < limit else { throw FormatError(.wrongType) }
+                rows.append(try members(&reader))
+            }
+            try reader.end()
+            return rows
+        }
+    }
+
+    /// An object of texts.
+    static func write(_ members: [(name: String, value: Secret?)], into json: inout JSONWriter) {
+        json.beginObject()
+        for (name, value) in members {
+            guard let value else { continue }
+            json.key(name)
+            value.reveal { json.string(utf8: $0) }
+        }
+        json.endObject()
     }
 }

@@ -20,7 +20,8 @@ enum ZulipProtocol: HostedProtocol {
         ProtocolCommands(
             keys: [KeysNewZulipCommand.self], keyring: [KeysListCommand.self, KeysRetireCommand.self],
             why: [WhyRealmCommand.self, WhyDeviceCommand.self],
-            forget: [ForgetRealmCommand.self, ForgetDeviceCommand.self])
+            forget: [ForgetRealmCommand.self, ForgetDeviceCommand.self],
+            device: [DeviceZulipCommand.self])
     }
     static func calls(_ instances: DeskInstances) -> [AdminCall] {
         RealmDesk(instances: instances).calls + KeyDesk(instances: instances).calls

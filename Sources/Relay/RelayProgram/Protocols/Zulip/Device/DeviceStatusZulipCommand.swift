@@ -1,0 +1,101 @@
+import ArgumentParser
+import PushModel
+import WireFormats
+import ZulipPush
+
+/// `sealbell device zulip status`.
+struct DeviceStatusZulipCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Says how each account stands with its server.",
+        discussion: """
+            Starts the phone as an app starts, which registers what is due, and looks at what the server \
+            shows. Prints the sentence that an app would show.
+            """)
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    @OptionGroup var options: PlayedZulipOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        // With --json one line is all that is printed.
+        let phone = try options.place.phone(json ? shell.silent : shell)
+        let indices = try options.indices(await phone.played)
+        var ending = Ending.done
+        var faults: [Int: CommandFailure] = [:]
+        for index in indices {
+            if await phone.played.accounts[index].isForgotten { continue }
+            do throws(CommandFailure) {
+                let route = try await phone.start(index)
+                if case .encrypted = route { _ = try await phone.fetch(index) }
+            } catch {
+                // The status is of what is kept, then.
+                faults[index] = error
+                if ending == .done { ending = error.status }
+            }
+        }
+        if json {
+            await shell.out(Self.json(phone, indices))
+        } else {
+            for index in indices { await tell(phone, index, shell) }
+        }
+        for fault in faults.values { fault.lines.forEach(shell.err) }
+        return ending
+    }
+
+    private func tell(_ phone: ZulipPhone, _ index: Int, _ shell: Shell) async {
+        let account = await phone.played.accounts[index]
+        let head = "\(account.user) at \(account.url)"
+        guard !account.isForgotten else {
+            shell.out("\(head): not registered")
+            return options.place.next("join \(account.url) --user \(account.user)", shell)
+        }
+        let status = await phone.status(index)
+        let profile = account.spoken.map { ", profile \($0.rawValue)" } ?? ""
+        let id = account.registration.map { ", id \($0)" } ?? ""
+        shell.out("\(head): \(status.state.rawValue) for \(ZulipWords.age(status.age))\(profile)\(id)")
+        if let code = status.errorCode { shell.out("  code \(code)") }
+        shell.out("  \(ZulipWords.sentence(status))")
+        switch status.advice {
+        case .none where status.state == .active: options.place.next("listen", shell)
+        case .none, .wait: options.place.next("status", shell)
+        case .retrying, .tellAdmin: options.place.next("repeat", shell)
+        case .logInAgain:
+            options.place.next("join \(account.url) --user \(account.user) --key-file FILE", shell)
+        case .updateApp:
+            options.place.next("join \(account.url) --user \(account.user) --bouncer-key KEY", shell)
+        case .unsupported: break
+        }
+    }
+
+    private static func json(_ phone: ZulipPhone, _ indices: [Int]) async -> String {
+        var writer = JSONWriter(reserving: 1 << 12)
+        writer.beginObject()
+        writer.key("accounts")
+        writer.beginArray()
+        for index in indices {
+            let account = await phone.played.accounts[index]
+            let status = await phone.status(index)
+            writer.beginObject()
+            for (name, text) in [
+                ("url", account.url), ("user", account.user), ("profile", account.spoken?.rawValue),
+                ("id", account.registration), ("state", status.state.rawValue),
+                ("error_code", status.errorCode), ("advice", status.advice.rawValue),
+                ("sentence", ZulipWords.sentence(status))
+            ] {
+                writer.key(name)
+                if let text { writer.string(text) } else { writer.null() }
+            }
+            writer.key("age_seconds")
+            writer.int(status.age.components.seconds)
+            writer.key("is_quiet")
+            writer.bool(status.isQuiet)
+            writer.key("is_registered")
+            writer.bool(!account.isForgotten)
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.endObject()
+        return writer.takeSecret().reveal { String(decoding: $0, as: UTF8.self) }
+    }
+}
