@@ -74,6 +74,8 @@ struct RehearsalPortTests {
             + "483ada7726a3c4655da4fbfc0e1108a8fd17b448a68554199c47d08ffb10d4b8"
         return line.replacing("--onion-key DIGITS", with: "--onion-key " + digits)
             .replacing("--server 0x04…", with: "--server " + point)
+            .replacing(":PORT", with: ":7777").replacing("--group CODE", with: "--group " + digits)
+            .replacing("--server KEY", with: "--server " + point.dropFirst(4).prefix(64))
     }
 
     /// Commands of the page's code blocks, each in one line.
@@ -98,6 +100,8 @@ struct RehearsalPortTests {
     /// As a shell splits them, without redirections, comments and what is piped on.
     private static func words(_ line: String) -> [String] {
         var words: [String] = []
+        // What stands in quotes is one word, whatever it is.
+        let line = line.replacing(#/"[^"]*"/#) { $0.output.replacing(" ", with: "") }
         for word in line.split(separator: " ").dropFirst() {
             if ["|", "<", ">", "#", "&&"].contains(word) || word.hasPrefix("#") { break }
             words.append(String(word).replacing("\"", with: "").replacing("'", with: ""))

@@ -36,6 +36,14 @@ package final class OriginPeople: Sendable {
 
     package func realm(_ uuid: String) -> OriginRealm? { realms.first { $0.uuid == uuid } }
 
+    /// The same, also where this process has not read it yet: right behind a start, and of a realm that another
+    /// process has added.
+    package func find(realm uuid: String) async throws(OriginError) -> OriginRealm? {
+        if let realm = realm(uuid) { return realm }
+        try await load()
+        return realm(uuid)
+    }
+
     /// The realm whose URL has that host, else the first: what is asked by another name is asked of the only
     /// one in most houses.
     package func realm(at host: String?) -> OriginRealm? {

@@ -61,7 +61,7 @@ package final class ZulipDoor: HTTPFace {
     private func answer(_ inbound: HTTPInbound) async throws(DoorRefusal) -> [UInt8] {
         if let place = Place(rawValue: inbound.path) {
             switch (place, inbound.method) {
-            case (.settings, .get), (.settings, .head): return try settings(inbound)
+            case (.settings, .get), (.settings, .head): return try await settings(inbound)
             case (.register, .post):
                 let user = try await user(inbound)
                 return try await register(user, body(inbound))
@@ -107,7 +107,10 @@ package final class ZulipDoor: HTTPFace {
             hasRelay: ground.origin() != nil, profiles: users.settings.profiles)
     }
 
-    private func settings(_ inbound: HTTPInbound) throws(DoorRefusal) -> [UInt8] {
+    private func settings(_ inbound: HTTPInbound) async throws(DoorRefusal) -> [UInt8] {
+        if ground.people.realms.isEmpty {
+            do throws(OriginError) { try await ground.people.load() } catch { throw .overloaded }
+        }
         guard let realm = ground.people.realm(at: inbound.header("host")) else {
             throw DoorRefusal(404, "NONEXISTENT_SUBDOMAIN", "There is no organization here yet.")
         }
@@ -129,7 +132,11 @@ package final class ZulipDoor: HTTPFace {
     }
 
     private func register(_ user: OriginUser, _ body: Secret) async throws(DoorRefusal) -> [UInt8] {
-        guard let realm = ground.people.realm(user.realm) else { throw .overloaded }
+        let found: OriginRealm?
+        do throws(OriginError) { found = try await ground.people.find(realm: user.realm) } catch {
+            throw .overloaded
+        }
+        guard let realm = found else { throw .overloaded }
         let form: OriginStateForm
         do throws(OriginRefusal) { form = try OriginStateForm(body) } catch { throw DoorRefusal(error) }
         let (facts, polls) = (facts(of: realm), users.polls)

@@ -39,9 +39,11 @@ package struct ZulipNotifier: Sendable {
         of subject: ZulipQueueItem.Subject? = nil, beside: @Sendable (Int) -> [Change] = { _ in [] }
     ) async throws(ZulipUsersRefusal) -> Int? {
         let standing: ZulipUsers.Standing
-        do throws(OriginError) { standing = try await users.read(user.name, realm: user.realm) } catch {
-            throw .origin(error)
-        }
+        let realm: OriginRealm?
+        do throws(OriginError) {
+            standing = try await users.read(user.name, realm: user.realm)
+            realm = try await ground.people.find(realm: user.realm)
+        } catch { throw .origin(error) }
         let targets: [ZulipTarget]
         if isTest {
             do throws(OriginRefusal) { targets = try standing.registrations.targets(of: subject) } catch {
@@ -53,7 +55,7 @@ package struct ZulipNotifier: Sendable {
         let now = ground.world.now()
         let devices = standing.registrations.notified(now, only: isTest ? subject : nil)
         var verdict = Verdict<Bool, OriginError>(
-            pushes: try pushes(body, targets, user, id, now),
+            pushes: try pushes(body, targets, user, realm, id, now),
             changes: beside(targets.count) + [.put(record(id, user.name, devices, now), if: .any)],
             reply: .now(true), refusal: { _ in OriginError(.nameTaken) })
         verdict.turns = .byOrigin
@@ -67,13 +69,11 @@ package struct ZulipNotifier: Sendable {
     }
 
     private func pushes(
-        _ body: ZulipNotification.Body, _ targets: [ZulipTarget], _ user: OriginUser, _ id: String,
-        _ now: UnixTime
+        _ body: ZulipNotification.Body, _ targets: [ZulipTarget], _ user: OriginUser,
+        _ realm: OriginRealm?, _ id: String, _ now: UnixTime
     ) throws(ZulipUsersRefusal) -> [Push] {
         guard !targets.isEmpty else { return [] }
-        guard let origin = ground.origin(), let realm = ground.people.realm(user.realm) else {
-            throw .origin(OriginError(.overloaded))
-        }
+        guard let origin = ground.origin(), let realm else { throw .origin(OriginError(.overloaded)) }
         let notification = ZulipNotification(
             realmURL: realm.url, realmName: realm.name, userID: user.id, body: body)
         var pushes: [Push] = []
