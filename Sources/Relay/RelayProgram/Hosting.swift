@@ -71,10 +71,8 @@ extension Hosting {
     private static func kind<Spoken: HostedProtocol>(_: Spoken.Type) -> Vocabulary.InstanceKind {
         Vocabulary.InstanceKind(
             word: Spoken.section ?? Spoken.word, keys: Spoken.keys, keyInsteadOfApps: Spoken.keyInsteadOfApps,
-            isServed: Spoken.Settings.isServed
-        ) {
-            Spoken.read($0)
-        }
+            isServed: Spoken.Settings.isServed, lack: { Spoken.lack($0, beside: $1) },
+            read: { Spoken.read($0) })
     }
 
     private static func kind<Hosted: HostedService>(_: Hosted.Type) -> Vocabulary.ServiceKind {

@@ -91,7 +91,7 @@ struct FileChecks {
         return .good(.files, subject, "The certificate is valid for another \(days) days.")
     }
 
-    private static let openSentence = "Other users can read this secret; run chmod 600 on it."
+    static let openSentence = "Other users can read this secret; run chmod 600 on it."
 
     /// What a relay refuses to start with, and to reload: the same secrets in open files that the checks
     /// above find fault with, and the keys of the store.
@@ -108,6 +108,9 @@ struct FileChecks {
                 .configuration, lines: open.map { "\($0.path) (\($0.file)): \(openSentence)" })
         }
     }
+
+    /// Whether everybody may do something with a file.
+    static func isOpenToAll(_ path: String) -> Bool { rights(path) & 0o007 != 0 }
 
     /// Who may do what with a file; nobody anything with one that is not there.
     private static func rights(_ path: String) -> UInt32 {

@@ -50,6 +50,12 @@ struct ConfigurationReader {
         }
         checkListeners(listeners, instances)
         checkUse(apps, instances, listeners)
+        for kind in vocabulary.sections {
+            guard let one = instances.first(where: { $0.name.text == kind.word }),
+                let lack = kind.lack(one.settings, instances)
+            else { continue }
+            context.warn(.originWithoutRelay, ConfigurationPath([kind.word]), lack)
+        }
         guard context.faults.isEmpty, let store else { throw ConfigurationError(inOrder(context.faults)) }
         return RelayConfiguration(
             file: file, isSandbox: context.isSandbox, state: state, store: store,

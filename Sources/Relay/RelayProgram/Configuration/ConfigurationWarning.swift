@@ -2,7 +2,7 @@
 struct ConfigurationWarning: Sendable, Hashable {
     enum Code: String, Sendable, Hashable, CaseIterable {
         case storageKeysInsideState, noAdminListener, unknownEnvironment, plainTextOffLoopback, appUnused
-        case openSignUp, noDefaultBundle
+        case openSignUp, noDefaultBundle, originWithoutRelay
     }
 
     var code: Code

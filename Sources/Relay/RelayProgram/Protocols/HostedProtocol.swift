@@ -26,6 +26,8 @@ protocol HostedProtocol: Sendable {
     ///
     /// - Returns: `nil` when a fault leaves nothing to go on with.
     static func read(_ instance: InstanceReader) -> Settings?
+    /// What is missing in a configuration that has only these other instances, as a sentence; `nil`: nothing.
+    static func lack(_ settings: any InstanceSettings, beside others: [InstanceConfiguration]) -> String?
     /// Makes an instance; nothing is in force yet.
     ///
     /// - Parameter old: what stood under its name before a reload, perhaps of another protocol.
@@ -52,6 +54,9 @@ extension HostedProtocol {
     static var sandboxKeys: [String] { [] }
     static var keyInsteadOfApps: String? { nil }
     static var metricHelp: [String: String] { [:] }
+    static func lack(_ settings: any InstanceSettings, beside others: [InstanceConfiguration]) -> String? {
+        nil
+    }
     static var commands: ProtocolCommands { ProtocolCommands() }
     static func calls(_ instances: DeskInstances) -> [AdminCall] { [] }
     static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? { nil }

@@ -14,6 +14,10 @@ enum OriginCredentials {
     /// - Throws: `CommandFailure` that names the file, and nothing of what it holds.
     static func read(_ file: String) throws(CommandFailure) -> (origin: ZulipOrigin, key: Secret)? {
         guard PlayedFile.isThere(file, limitBytes: limitBytes) else { return nil }
+        guard !FileChecks.isOpenToAll(file) else {
+            throw CommandFailure(
+                .configuration, "origin.credentials (\(file)): \(FileChecks.openSentence)")
+        }
         return try PlayedFile.read(file, limitBytes: limitBytes, "credentials of an origin") { members in
             guard let id = members["zulip_org_id"]?.reveal({ UUIDText($0) }),
                 let key = members["zulip_org_key"], key.count == ZulipLimits.organizationKeyBytes

@@ -6,6 +6,14 @@ enum OriginProtocol: HostedProtocol {
     static let section: String? = "origin"
     static let keys = OriginSection.keys
 
+    static func lack(_ settings: any InstanceSettings, beside others: [InstanceConfiguration]) -> String? {
+        guard let section = settings as? OriginSection, section.relay == nil,
+            !others.contains(where: { $0.zulip != nil })
+        else { return nil }
+        return "There is neither origin.relay nor a Zulip instance here: phones of Zulip's clients cannot "
+            + "register. Name a relay, or add an instance with protocol: zulip."
+    }
+
     static func read(_ instance: InstanceReader) -> OriginSection? { instance.origin() }
 
     static func host(
