@@ -9,4 +9,5 @@ ROWS += later("zulip.zulip_habits", [
     "12.x: " + habit for habit in ("a sound in aps", "a leftover legacy row", "--rotate-key", "a slash too many",
                                    "set up anew", "a wrong method", "dead and back in one second")])
 ROWS += later("zulip.zulip_forms", ["Python as server of three forms"])
+ROWS += later("zulip.zulip_clients", ["Python as phone of our origin, " + form for form in ("zap", "v12")])
 ROWS += later("zulip.curls", ["curl as client"]) + operators.ROWS
