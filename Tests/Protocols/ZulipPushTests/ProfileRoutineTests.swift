@@ -185,6 +185,17 @@ struct ProfileRoutineTests {
         #expect(phone.device.keys.count == 2)
     }
 
+    @Test("v12: asked for again, the token is told once more, unless it is pending")
+    func again() throws {
+        var phone = try deployed()
+        #expect(try phone.take(.again) == ["register"])
+        #expect(phone.calls.last?.text("token_id") == Self.tokenID())
+        #expect(phone.calls.last?.text("device_id") == "41")
+        #expect(try phone.answer(200) == ["timer"])
+        // A deployed server refuses it while it is pending (§3.3).
+        #expect(try phone.take(.again) == [])
+    }
+
     @Test("v12: at a logout the device is taken back; a restored backup gets device and keys of its own")
     func leaving() throws {
         let phone = try deployed()

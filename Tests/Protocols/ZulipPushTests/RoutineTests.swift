@@ -96,6 +96,22 @@ struct RoutineTests {
         #expect(phone.status.errorCode == nil)
     }
 
+    @Test("Asked for again, it registers with the same id, also where it was refused; never without a key")
+    func again() throws {
+        var phone = try PlayedDevice.active()
+        let id = phone.id
+        #expect(try phone.take(.again) == ["register"])
+        #expect(phone.id == id && phone.status.state == .active)
+        // One call is under way.
+        #expect(try phone.take(.again) == [])
+        #expect(try phone.answer(400, #"{"code":"BAD_REQUEST"}"#) == ["server_refuses"])
+        #expect(try phone.take(.again) == ["register"])
+        #expect(try phone.answer(401) == ["log_in_again"])
+        #expect(try phone.take(.again) == [])
+        var fresh = try PlayedDevice(PlayedDevice.zap)
+        #expect(try fresh.take(.again) == [], "it was never started")
+    }
+
     @Test("A word that is no error code is not shown")
     func words() throws {
         let long = String(repeating: "A", count: 65)

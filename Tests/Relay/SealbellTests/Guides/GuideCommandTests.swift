@@ -90,6 +90,15 @@ struct GuideCommandTests {
                 .run("sealbell test-push --app acme-chat", status: 69, input: "token.txt"),
                 .run("sealbell keys list", says: "in the file"),
                 .shown("sealbell keys retire PUBLIC_KEY"), .shown("sealbell reload"),
+                .serves("sealbell origin --at /tmp/rehearsal"),
+                .hand { rehearsal in
+                    let origin = try #require(rehearsal.place.serving.last)
+                    #expect(await origin.says("sealbell device zulip join"), "\(origin.text)")
+                },
+                .run("sealbell device zulip join", says: "active: Notifications are set up."),
+                .run("sealbell device zulip status --state phone.json", says: ": active for "),
+                .run("sealbell origin notify ada@example.com", says: "owed to 1 devices"),
+                .run("sealbell device zulip listen", says: ": Dinner is ready"),
                 .hand { $0.filled["/backup/"] = "/mnt/backup/" },
                 .run("umask 077; sqlite3 /var/lib/sealbell/relay.sqlite")
             ])

@@ -140,7 +140,7 @@ final class OriginWelcome: Service {
         shell.out("The origin has a user, \(Self.user). A phone of theirs:")
         shell.out(
             "  sealbell device zulip join \(house.settings.url) --user \(Self.user) --key-file \(file) "
-                + "--state phone.json --sandbox \(beside.sandboxState)")
+                + "--state phone.json --sandbox \(beside.sandboxState) --listen")
     }
 
     private func write(_ key: String, to file: String) throws(CommandFailure) {

@@ -83,6 +83,7 @@ struct DeviceJoinZulipCommand: SealbellCommand {
         guard service.map({ TokenKind(rawValue: $0) != nil }) ?? true else {
             throw ValidationError("There is no such service.")
         }
+        // Whatever is wrong with it, it is none.
         guard bouncerKey.map({ (try? ZulipAppBuild(bouncerKey: $0)) != nil }) ?? true else {
             throw ValidationError("--bouncer-key: A public key, as sealbell keys new zulip prints it.")
         }

@@ -97,6 +97,7 @@ struct ZulipListening: Sendable {
             group.cancelAll()
             return first
         }
+        for index in indices { await phone.close(index) }
         return try result.get()
     }
 
@@ -113,25 +114,24 @@ struct ZulipListening: Sendable {
     ///
     /// - Throws: `CommandFailure` when going on makes no sense: the key is not good any more.
     private func follow(_ index: Int) async throws(CommandFailure) {
-        var queue: ZulipPhone.Queue?
         var failures = 0
+        var isOpen = false
         while !Task.isCancelled {
             do throws(CommandFailure) {
-                guard let known = queue else {
-                    queue = try await phone.fetch(index)
+                guard isOpen else {
+                    try await phone.fetch(index)
+                    isOpen = true
                     await phone.sayStatus(index)
                     continue
                 }
-                let (polled, next) = try await phone.poll(index, known)
-                queue = next
-                switch polled {
+                switch try await phone.poll(index) {
                 case .events:
                     failures = 0
                     await phone.sayStatus(index)
                     continue
                 case .over:
                     await phone.say(index, "the server has closed the event queue; opens another")
-                    queue = nil
+                    isOpen = false
                     failures = 0
                     continue
                 case .unanswered: failures += 1
@@ -139,7 +139,7 @@ struct ZulipListening: Sendable {
             } catch {
                 guard error.status == .unavailable else { throw error }
                 // What was missed meanwhile is in the next state.
-                queue = nil
+                isOpen = false
                 failures += 1
             }
             guard !Task.isCancelled else { return }

@@ -27,7 +27,8 @@ struct DeviceStatusZulipCommand: SealbellCommand {
             if await phone.played.accounts[index].isForgotten { continue }
             do throws(CommandFailure) {
                 let route = try await phone.start(index)
-                if case .encrypted = route { _ = try await phone.fetch(index) }
+                if case .encrypted = route { try await phone.fetch(index) }
+                await phone.close(index)
             } catch {
                 // The status is of what is kept, then.
                 faults[index] = error
@@ -81,7 +82,7 @@ struct DeviceStatusZulipCommand: SealbellCommand {
                 ("url", account.url), ("user", account.user), ("profile", account.spoken?.rawValue),
                 ("id", account.registration), ("state", status.state.rawValue),
                 ("error_code", status.errorCode), ("advice", status.advice.rawValue),
-                ("sentence", ZulipWords.sentence(status))
+                ("sentence", account.isForgotten ? nil : ZulipWords.sentence(status))
             ] {
                 writer.key(name)
                 if let text { writer.string(text) } else { writer.null() }

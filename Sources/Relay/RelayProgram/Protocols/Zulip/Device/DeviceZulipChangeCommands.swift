@@ -22,7 +22,7 @@ struct DeviceRepeatZulipCommand: SealbellCommand {
         let phone = try options.place.phone(shell)
         let index = try options.index(await phone.played)
         try await options.begin(phone, index, shell)
-        _ = try await phone.fetch(index)
+        try await phone.fetch(index)
         let told = try await phone.take(index, .again).contains { $0.kind == .register }
         let status = try await phone.settle(index)
         if !told { await phone.say(index, "nothing was told: see what it says below") }

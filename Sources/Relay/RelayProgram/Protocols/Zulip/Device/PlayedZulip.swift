@@ -6,8 +6,8 @@ import ZulipPush
 /// its own, because it holds API keys and the keys that open notifications.
 struct PlayedZulip {
     /// What the library keeps of an account has 256 KiB at most, and some KiB as a rule. It is a text within
-    /// a text here, so that quotes double twice.
-    static let limitBytes = 8 << 20
+    /// a text here, so that each of its quotes is four bytes.
+    static let limitBytes = 3 << 20
     /// Each that listens holds a connection, and a server on this machine is called over eight at most.
     static let accounts = 6
 

@@ -108,6 +108,12 @@ struct ZulipLine: Sendable {
             limitBytes: Self.stateBytes, deadline: max(patience, Self.pollDeadline))
     }
 
+    /// Closes an event queue: a server keeps few for a user.
+    func close(_ queue: String) async {
+        let query = Form([(name: "queue_id", value: Array(queue.utf8))])
+        _ = await ask(.delete, "/api/v1/events?" + String(decoding: query.encoded(), as: UTF8.self))
+    }
+
     private func ask(
         _ method: WebRequest.Method, _ path: String, body: Secret? = nil, isOpen: Bool = false,
         limitBytes: Int = Self.answerBytes, deadline: Duration? = nil

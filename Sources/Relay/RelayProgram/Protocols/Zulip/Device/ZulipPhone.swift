@@ -12,6 +12,8 @@ actor ZulipPhone {
     private let web: HTTPSFetch
     private let marker: Secret
     private var random = SystemRandomNumberGenerator()
+    /// Event queues that are open, by account.
+    private var queues: [Int: Queue] = [:]
     /// What was said of each account's status last.
     private var said: [Int: String] = [:]
 
@@ -22,7 +24,7 @@ actor ZulipPhone {
     }
 
     /// An event queue at a server.
-    struct Queue {
+    private struct Queue {
         let id: String
         var last: Int64
     }
@@ -145,7 +147,8 @@ actor ZulipPhone {
     /// Fetches the state, and opens an event queue beside it.
     ///
     /// - Throws: `CommandFailure` when the server does not give it.
-    func fetch(_ index: Int) async throws(CommandFailure) -> Queue {
+    func fetch(_ index: Int) async throws(CommandFailure) {
+        await close(index)
         let answer = await line(index).openQueue()
         try Self.check(answer)
         guard let json = answer.success(limitBytes: ZulipLine.stateBytes),
@@ -153,32 +156,41 @@ actor ZulipPhone {
         else {
             throw CommandFailure(.unavailable, "The server does not show the state: \(answer.words).")
         }
+        queues[index] = Queue(id: id, last: json["last_event_id"]?.int64 ?? -1)
         try await take(index, .state(answer.body))
-        return Queue(id: id, last: json["last_event_id"]?.int64 ?? -1)
     }
 
     /// What became of a poll.
     enum Polled {
         case events
-        /// The server does not know the queue any more.
+        /// The server does not know the queue any more, or there was none.
         case over
         case unanswered(ZulipLine.Answer)
     }
 
     /// Waits for the next events.
-    func poll(_ index: Int, _ queue: Queue) async throws(CommandFailure) -> (Polled, Queue) {
-        var queue = queue
+    func poll(_ index: Int) async throws(CommandFailure) -> Polled {
+        guard let queue = queues[index] else { return .over }
         let answer = await line(index).events(queue.id, after: queue.last)
         try Self.check(answer)
         if let json = answer.success(limitBytes: ZulipLine.stateBytes) {
             let ids = (json["events"]?.array ?? []).compactMap { $0["id"]?.int64 }
-            queue.last = max(queue.last, ids.max() ?? queue.last)
+            // Events that cannot be taken are asked for no more: the next state has what they say.
+            queues[index]?.last = max(queue.last, ids.max() ?? queue.last)
             try await take(index, .events(answer.body))
-            return (.events, queue)
+            return .events
         }
         // As above: no JSON has no code.
         let json = answer.body.reveal { try? JSONValue.parse($0, limitBytes: ZulipLine.answerBytes) }
-        return (json?["code"]?.string == "BAD_EVENT_QUEUE_ID" ? .over : .unanswered(answer), queue)
+        guard json?["code"]?.string == "BAD_EVENT_QUEUE_ID" else { return .unanswered(answer) }
+        queues[index] = nil
+        return .over
+    }
+
+    /// Closes an account's event queue, best effort.
+    func close(_ index: Int) async {
+        guard let queue = queues.removeValue(forKey: index) else { return }
+        await line(index).close(queue.id)
     }
 
     private static func check(_ answer: ZulipLine.Answer) throws(CommandFailure) {
@@ -189,20 +201,20 @@ actor ZulipPhone {
     /// Follows events until the registration is confirmed or refused, or the shell's patience is over.
     func settle(_ index: Int) async throws(CommandFailure) -> ZulipStatus {
         let end = shell.world.instant() + .nanoseconds(shell.patience.nanoseconds)
-        var queue = try await fetch(index)
-        while status(index).state == .pending {
-            let polling = queue
-            let polled = await shell.world.untilEnd(end) { () -> Result<(Polled, Queue), CommandFailure> in
-                do throws(CommandFailure) { return .success(try await self.poll(index, polling)) } catch {
+        try await fetch(index)
+        polling: while status(index).state == .pending {
+            let polled = await shell.world.untilEnd(end) { () -> Result<Polled, CommandFailure> in
+                do throws(CommandFailure) { return .success(try await self.poll(index)) } catch {
                     return .failure(error)
                 }
             }
             switch try polled?.get() {
-            case (.events, let next)?: queue = next
-            case (.over, _)?: queue = try await fetch(index)
-            case (.unanswered, _)?, nil: return status(index)
+            case .events: break
+            case .over: try await fetch(index)
+            case .unanswered, nil: break polling
             }
         }
+        await close(index)
         return status(index)
     }
 

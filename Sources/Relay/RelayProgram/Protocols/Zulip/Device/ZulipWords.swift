@@ -4,10 +4,12 @@ import ZulipPush
 /// Sentences of docs/guides/zulip.md, which apps translate.
 enum ZulipWords {
     static func sentence(_ status: ZulipStatus) -> String {
-        switch status.advice {
-        case .none:
-            status.state == .active
-                ? "Notifications are set up." : "Notifications are being set up."
+        sentence(status.advice, isActive: status.state == .active)
+    }
+
+    static func sentence(_ advice: ZulipStatus.Advice, isActive: Bool) -> String {
+        switch advice {
+        case .none: isActive ? "Notifications are set up." : "Notifications are being set up."
         case .wait:
             "Notifications are not set up yet. Your server has not heard from its push service; this usually "
                 + "passes by itself."
