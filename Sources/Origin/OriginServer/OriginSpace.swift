@@ -23,9 +23,18 @@ package struct OriginSpace: Sendable {
     /// An owed registration: what is owed goes with this record
     /// (docs/decisions/0081-what-is-ended-is-over.md).
     func call(_ item: UInt64, of user: String) -> RecordKey {
+        RecordKey(calls, Self.numbered(item, of: user))
+    }
+
+    /// A notification that a user's Nextcloud devices read again.
+    func note(_ id: Int64, of user: String) -> RecordKey {
+        RecordKey(Space(instance, "cloud-note"), Self.numbered(UInt64(bitPattern: id), of: user))
+    }
+
+    private static func numbered(_ number: UInt64, of user: String) -> Secret {
         var name = Array(user.utf8) + [0]
-        withUnsafeBytes(of: item.bigEndian) { name.append(contentsOf: $0) }
-        return RecordKey(calls, Secret(name))
+        withUnsafeBytes(of: number.bigEndian) { name.append(contentsOf: $0) }
+        return Secret(name)
     }
 
     /// When a realm's list of dead phones is asked for next.

@@ -42,9 +42,11 @@ extension NextcloudLimits {
     public static let authorizationBytes = 2_048
     /// Devices of one user: deployed servers serve the 20 that were used last.
     public static let devicesPerUser = 100
-    /// Notifications that are kept for one user, and the bytes of their texts: half a record of 1 MiB.
+    /// Notifications that are kept for one user, and the bytes of their texts.
     public static let keptNotifications = 1_000
     public static let keptNotificationBytes = 512 << 10
+    /// How long one is kept: an app password that nobody has used for so long gets no pushes either.
+    public static let notificationLife = appPasswordIdle
     /// Notifications of one list, the newest first, as deployed servers have it.
     public static let listedNotifications = 25
     /// Longest texts of a notification: deployed servers have columns of 32 (app), 64 (type, id), 255
@@ -53,6 +55,6 @@ extension NextcloudLimits {
     public static let objectBytes = 64
     public static let subjectBytes = 1_024
     public static let messageBytes = 4_000
-    /// What is read back of one user: all of the above, each character escaped, and 100 devices of 1.2 KiB.
-    public static let userRecordBytes = 4 << 20
+    /// What is read back of one user: 100 devices of 1.2 KiB, each character escaped, and notes of 60 bytes.
+    public static let userRecordBytes = 1 << 20
 }

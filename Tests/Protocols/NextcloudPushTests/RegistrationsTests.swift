@@ -10,6 +10,8 @@ struct StoredEnds {
     let origin = NextcloudOrigin()
     var state = NextcloudRegistrations()
     var passwords: [Int64: AppPasswordState] = [:]
+    /// Records of notifications, as a store has them.
+    var texts: [Int64: Secret] = [:]
 
     init() throws { ends = try Ends() }
 
@@ -21,12 +23,23 @@ struct StoredEnds {
     mutating func call(
         _ call: OCSCall, tokenID: Int64 = 41, agent: String = StoredEnds.talk
     ) throws -> NextcloudStep {
-        try state.receive(
-            call,
-            from: NextcloudCaller(
-                session: ends.session(tokenID), userID: "alice", displayName: "Alice <A&B>",
-                userAgent: agent),
-            conditions: conditions, at: origin, now: Ends.now)
+        keep(
+            try state.receive(
+                call,
+                from: NextcloudCaller(
+                    session: ends.session(tokenID), userID: "alice", displayName: "Alice <A&B>",
+                    userAgent: agent),
+                texts: state.needed(for: call).compactMap { texts[$0] }
+                    .compactMap { StoredNotification(body: $0) },
+                conditions: conditions, at: origin, now: Ends.now))
+    }
+
+    /// Keeps what a step says is to be kept, and nothing else.
+    mutating func keep(_ step: NextcloudStep) -> NextcloudStep {
+        for one in step.added { texts[one.id] = one.encoded() }
+        for id in step.removed { #expect(texts.removeValue(forKey: id) != nil) }
+        #expect(step.hasChanged || step.added.isEmpty && step.removed.isEmpty)
+        return step
     }
 
     mutating func join(_ tokenID: Int64, agent: String = StoredEnds.talk, proxy: String = Ends.proxy) throws {
@@ -38,9 +51,13 @@ struct StoredEnds {
     }
 
     mutating func notify(_ subject: String, app: String = "spreed") throws -> NextcloudStep {
-        try state.notify(
-            StoredNotification.Draft(app: app, subject: subject, objectType: "chat", objectID: "t0k"),
-            of: ends.user, conditions: conditions, at: origin, now: Ends.now)
+        try notify(.init(app: app, subject: subject, objectType: "chat", objectID: "t0k"))
+    }
+
+    mutating func notify(
+        _ draft: StoredNotification.Draft, now: UnixTime = Ends.now
+    ) throws -> NextcloudStep {
+        keep(try state.notify(draft, of: ends.user, conditions: conditions, at: origin, now: now))
     }
 
     static func answer(_ subject: String) throws -> OCSAnswer {
@@ -99,9 +116,7 @@ struct RegistrationsTests {
         ] as [(Int64, String)])
     func moments(_ seconds: Int64, _ text: String) throws {
         var user = try StoredEnds()
-        _ = try user.state.notify(
-            .init(app: "a", subject: "a"), of: user.ends.user, conditions: user.conditions, at: user.origin,
-            now: UnixTime(seconds: seconds))
+        _ = try user.notify(.init(app: "a", subject: "a"), now: UnixTime(seconds: seconds))
         let data = try StoredEnds.data(try user.call(.notification(1)).answer)
         #expect(data?["datetime"]?.string == text + "+00:00")
     }
@@ -136,7 +151,7 @@ struct RegistrationsTests {
         let data = try StoredEnds.data(step.answer)
         #expect(step.entries.count == 1 && data?["nid"]?.int64 == 1)
         #expect(data?["message"]?.string == "Sent to 1 device.")
-        #expect(user.state.notifications.map(\.draft.app) == ["admin_notification_talk"])
+        #expect(step.added.map(\.draft.app) == ["admin_notification_talk"])
         #expect(try user.call(.selfTest, agent: "curl").entries.isEmpty)
     }
 
@@ -180,15 +195,52 @@ struct RegistrationsTests {
         var other = try StoredEnds()
         for number in 0..<1_001 { _ = try other.notify("\(number)") }
         #expect(other.state.notifications.count == 1_000 && other.state.notifications.first?.id == 2)
+        #expect(other.texts.count == 1_000 && other.texts[1] == nil)
+        #expect(other.state.encoded().count < 64 << 10, "no text is in a user's record")
         let message = String(repeating: "\u{1}", count: 4_000)
-        for _ in 0..<140 {
-            _ = try other.state.notify(
-                .init(app: "a", subject: "a", message: message), of: other.ends.user,
-                conditions: other.conditions, at: other.origin, now: Ends.now)
-        }
-        let bytes = other.state.notifications.reduce(0) { $0 + $1.draft.message.utf8.count }
+        for _ in 0..<140 { _ = try other.notify(.init(app: "a", subject: "a", message: message)) }
+        let kept = other.texts.values.compactMap { StoredNotification(body: $0) }
+        let bytes = kept.reduce(0) { $0 + $1.draft.message.utf8.count }
         #expect(bytes <= NextcloudLimits.keptNotificationBytes && bytes > 500_000)
+        #expect(Set(kept.map(\.id)) == Set(other.state.notifications.map(\.id)))
         #expect(NextcloudRegistrations(body: other.state.encoded()) != nil, "its fullest can be read")
+    }
+
+    @Test("A notification is over after sixty days: it is not found, and goes when another comes")
+    func life() throws {
+        var user = try StoredEnds()
+        _ = try user.notify("old")
+        let end = Ends.now + NextcloudLimits.notificationLife
+        #expect(StoredNotification(body: try #require(user.texts[1]))?.endsAt == end)
+        let before = end + .seconds(-1)
+        for (now, isThere) in [(before, true), (end, false)] {
+            let caller = NextcloudCaller(
+                session: user.ends.session(41), userID: "alice", displayName: "", userAgent: "")
+            let answer = try user.state.receive(
+                .exists([1]), from: caller, conditions: user.conditions, at: user.origin, now: now
+            ).answer
+            #expect(try StoredEnds.data(answer)?.array?.count == (isThere ? 1 : 0))
+        }
+        let kept = user
+        #expect(try user.notify(.init(app: "a", subject: "a"), now: before).removed == [])
+        user = kept
+        #expect(try user.notify(.init(app: "a", subject: "a"), now: end).removed == [1])
+        #expect(user.state.notifications.map(\.id) == [2])
+    }
+
+    @Test("What may be about an object is found by its type and id; a lost text is as if it had never been")
+    func candidates() throws {
+        var user = try StoredEnds()
+        for id in ["a", "b", "a"] {
+            _ = try user.notify(.init(app: "x", subject: id, objectType: "t", objectID: id))
+        }
+        #expect(user.state.candidates(objectType: "t", objectIDs: ["a"]) == [1, 3])
+        #expect(user.state.candidates(objectType: "t", objectIDs: ["b", "c"]) == [2])
+        #expect(user.state.candidates(objectType: "ta", objectIDs: [""]) == [])
+        user.texts[2] = nil
+        #expect(try user.call(.notification(2)).answer.status == 404)
+        let list = try StoredEnds.data(try user.call(.notifications).answer)?.array
+        #expect(list?.compactMap { $0["notification_id"]?.int64 } == [3, 1])
     }
 
     @Test("A record is read as it was written, and no cut or changed one as anything else")
@@ -201,13 +253,25 @@ struct RegistrationsTests {
         let read = try #require(NextcloudRegistrations(body: body))
         #expect(read.devices == user.state.devices && read.notifications == user.state.notifications)
         #expect(read.nextID == 2 && read.encoded() == body)
+        let text = try #require(user.texts[1])
+        let stored = try #require(StoredNotification(body: text))
+        #expect(stored.draft.subject == "q\"\\\u{1}😀" && stored.encoded() == text)
+        #expect(StoredNotification(body: body) == nil && NextcloudRegistrations(body: text) == nil)
+        let letters = text.reveal { Array($0) }
+        for count in 0..<letters.count {
+            #expect(StoredNotification(body: Secret(letters.prefix(count))) == nil)
+        }
+        for notes in ["", "1:0:0:0", "1:0:0:2:0", "2:0:0:0:0", "0:0:0:0:0", "1:0:-1:0:0", "1:0:524289:0:0"] {
+            let text = #"[["nextcloud-user-2","2"],["n","\#(notes)"]]"#
+            #expect(NextcloudRegistrations(body: Secret(text.utf8)) == nil)
+        }
         let bytes = body.reveal { Array($0) }
         for count in 0..<bytes.count {
             #expect(NextcloudRegistrations(body: Secret(bytes.prefix(count))) == nil)
         }
         for next in ["0", "-1", "9007199254740993", "9223372036854775807", "9223372036854775808", "x", ""] {
             #expect(
-                NextcloudRegistrations(body: Secret(#"[["nextcloud-user-1","\#(next)"]]"#.utf8)) == nil)
+                NextcloudRegistrations(body: Secret(#"[["nextcloud-user-2","\#(next)"]]"#.utf8)) == nil)
         }
         let entry = ProxyQueue.Waiting(try #require(try user.notify("b").entries.first), since: Ends.now)
         let kept = try #require(ProxyQueue.Waiting(body: entry.encoded()))
@@ -221,13 +285,12 @@ struct RegistrationsTests {
         try user.join(41)
         let entries = try user.notify("a").entries
         let id = try #require(entries.first).deviceIdentifier
-        let word = NextcloudAnswer(200, #"{"unknown":["\#(id)"],"failed":1}"#)
+        let word = ProxyReading(NextcloudAnswer(200, #"{"unknown":["\#(id)"],"failed":1}"#))
         var renewed = user
         _ = try renewed.call(.register(try user.ends.registration(token: "new")))
         #expect(renewed.state.settle(word, to: entries).isEmpty)
-        #expect(
-            user.state.settle(NextcloudAnswer(503, #"{"unknown":["\#(id)"],"failed":1}"#), to: entries)
-                .isEmpty)
+        let out = ProxyReading(NextcloudAnswer(503, #"{"unknown":["\#(id)"],"failed":1}"#))
+        #expect(user.state.settle(out, to: entries).isEmpty)
         #expect(user.state.settle(word, to: entries) == [41])
         #expect(user.state.devices.isEmpty && user.state.settle(word, to: entries).isEmpty)
     }
@@ -251,7 +314,7 @@ struct RegistrationsTests {
         _ answer: NextcloudAnswer, _ sent: [ProxyQueue.Waiting], failures: Int = 0, now: UnixTime = Ends.now
     ) -> ProxyJudgement {
         var random = SystemRandomNumberGenerator()
-        return ProxyJudgement(answer, to: sent, failures: failures, now: now, using: &random)
+        return ProxyJudgement(ProxyReading(answer), to: sent, failures: failures, now: now, using: &random)
     }
 
     @Test("A call that may pass is tried again, one that is too large is halved, one refused is given up")

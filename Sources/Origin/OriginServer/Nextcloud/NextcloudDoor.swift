@@ -63,14 +63,14 @@ package struct NextcloudDoor: HTTPFace {
         let tokenID = credential.kind == .appPassword ? credential.id : nil
         let origin = ground.origin
         do throws(OriginError) {
-            let step = try await users.change(user) {
-                registrations, person, conditions, now throws(NextcloudError) in
+            let step = try await users.change(user, needs: { $0.needed(for: call) }) {
+                registrations, moment throws(NextcloudError) in
                 try registrations.receive(
                     call,
                     from: NextcloudCaller(
-                        session: NextcloudSession(user: person, tokenID: tokenID), userID: user.name,
-                        displayName: user.name, userAgent: userAgent),
-                    conditions: conditions, at: origin, now: now)
+                        session: NextcloudSession(user: moment.person, tokenID: tokenID),
+                        userID: user.name, displayName: user.name, userAgent: userAgent),
+                    texts: moment.texts, conditions: moment.conditions, at: origin, now: moment.now)
             }
             return step?.answer ?? .unavailable
         } catch {
@@ -82,6 +82,8 @@ package struct NextcloudDoor: HTTPFace {
 /// Notifications for users' Nextcloud devices.
 package struct NextcloudNotifier: Sendable {
     private let users: NextcloudUsers
+    /// What the origin's own notifications are about.
+    private static let objectType = "sealbell"
 
     package init(_ users: NextcloudUsers) { self.users = users }
 
@@ -91,13 +93,14 @@ package struct NextcloudNotifier: Sendable {
         _ user: OriginUser, id: String, _ content: NotificationContent
     ) async throws(OriginError) -> Int {
         let draft = StoredNotification.Draft(
-            app: "sealbell", subject: content.text, objectType: "sealbell", objectID: id)
+            app: "sealbell", subject: content.text, objectType: Self.objectType, objectID: id)
         let origin = users.ground.origin
         let step = try await users.change(user, makes: false) {
-            registrations, person, conditions, now throws(NextcloudError) in
+            registrations, moment throws(NextcloudError) in
             // Nobody would ever read it.
             guard !registrations.devices.isEmpty else { return NextcloudStep(settled: []) }
-            return try registrations.notify(draft, of: person, conditions: conditions, at: origin, now: now)
+            return try registrations.notify(
+                draft, of: moment.person, conditions: moment.conditions, at: origin, now: moment.now)
         }
         return step?.entries.count ?? 0
     }
@@ -105,11 +108,16 @@ package struct NextcloudNotifier: Sendable {
     /// - Parameter ids: that ``notify(_:id:_:)`` was given.
     package func withdraw(_ user: OriginUser, _ ids: [String]) async throws(OriginError) -> Int {
         let origin = users.ground.origin
-        let step = try await users.change(user, makes: false) {
-            registrations, person, conditions, now throws(NextcloudError) in
-            let meant = registrations.notifications.filter { ids.contains($0.draft.objectID) }.map(\.id)
+        let step = try await users.change(
+            user, makes: false,
+            needs: { $0.candidates(objectType: Self.objectType, objectIDs: ids) }
+        ) { registrations, moment throws(NextcloudError) in
+            let meant = moment.texts.filter {
+                $0.draft.objectType == Self.objectType && ids.contains($0.draft.objectID)
+            }
             return try registrations.withdraw(
-                meant, of: person, conditions: conditions, at: origin, now: now)
+                meant.map(\.id), of: moment.person, conditions: moment.conditions, at: origin,
+                now: moment.now)
         }
         return step?.entries.count ?? 0
     }

@@ -30,15 +30,14 @@ package struct NextcloudGround: Sendable {
 }
 
 /// Devices and notifications of all users, as rows of the store: the shell around
-/// ``NextcloudRegistrations``. Each user's are one record, with the key pair that vouches for them.
+/// ``NextcloudRegistrations``. Each user has one record, with the key pair that vouches for them, and one for
+/// each notification (docs/decisions/0125-texts-that-are-read-again.md).
 package final class NextcloudUsers: Sendable {
     let ground: NextcloudGround
     private let turns = UserTurns()
 
     private static let attempts = 8
-    private static let format: UInt8 = 0x81
-    /// How long a call to a proxy is owed (§4.7, [rec]).
-    static let life = Duration.seconds(86_400)
+    private static let format: UInt8 = 0x82
 
     package init(_ ground: NextcloudGround) { self.ground = ground }
 
@@ -48,6 +47,14 @@ package final class NextcloudUsers: Sendable {
         var registrations: NextcloudRegistrations
         /// `nil`: the record is yet to be written.
         let revision: UInt64?
+    }
+
+    /// What an event finds beside the registrations.
+    struct Moment: Sendable {
+        let person: NextcloudUser
+        let conditions: PushConditions
+        let now: UnixTime
+        let texts: [StoredNotification]
     }
 
     private func key(_ user: String) -> RecordKey { ground.space.state("cloud", of: user) }
@@ -71,6 +78,29 @@ package final class NextcloudUsers: Sendable {
         return read
     }
 
+    /// Notifications by their numbers; those that cannot be read are passed over.
+    private func texts(
+        _ ids: [Int64], of user: String
+    ) async throws(OriginError) -> [StoredNotification] {
+        guard !ids.isEmpty else { return [] }
+        do throws(StoreError) {
+            let found = try await ground.registry.find(ids.map { ground.space.note($0, of: user) })
+            return zip(ids, found).compactMap { id, record in
+                record.flatMap { StoredNotification(body: $0.body) }.flatMap { $0.id == id ? $0 : nil }
+            }
+        } catch { throw OriginError(error) }
+    }
+
+    private func notes(of step: NextcloudStep, _ user: String, _ now: UnixTime) -> [Change] {
+        let added = step.added.map { stored in
+            Change.put(
+                Record(
+                    key: ground.space.note(stored.id, of: user), owner: ground.space.user(user),
+                    touchedAt: now, expiresAt: stored.endsAt, body: stored.encoded()), if: .any)
+        }
+        return added + step.removed.map { .delete(ground.space.note($0, of: user), if: .any) }
+    }
+
     private func record(_ user: String, _ standing: Standing, _ now: UnixTime) -> Record {
         let (pem, body) = (standing.key.pem, standing.registrations.encoded())
         return Record(
@@ -91,13 +121,13 @@ package final class NextcloudUsers: Sendable {
     /// Everything that can happen to a user.
     ///
     /// - Parameter makes: false: nothing happens to a user who has no record.
+    /// - Parameter needs: numbers of the notifications whose texts the event reads.
     /// - Parameter event: makes the step; it may be asked again, of what stands then.
-    package func change(
+    func change(
         _ user: OriginUser, makes: Bool = true, beside: @Sendable (Int) -> [Change] = { _ in [] },
+        needs: @Sendable (NextcloudRegistrations) -> [Int64] = { _ in [] },
         _ event:
-            @Sendable (
-                inout NextcloudRegistrations, NextcloudUser, PushConditions, UnixTime
-            ) throws(NextcloudError) -> NextcloudStep
+            @Sendable (inout NextcloudRegistrations, Moment) throws(NextcloudError) -> NextcloudStep
     ) async throws(OriginError) -> NextcloudStep? {
         try await turns.take(user.name) { () throws(OriginError) in
             for _ in 0..<Self.attempts {
@@ -108,10 +138,11 @@ package final class NextcloudUsers: Sendable {
                 let person = NextcloudUser(
                     cloudID: AppPasswordIdentity.cloudID(user: user.name, serverURL: self.ground.url),
                     key: standing.key)
+                let moment = Moment(
+                    person: person, conditions: user.conditions(now), now: now,
+                    texts: try await self.texts(needs(standing.registrations), of: user.name))
                 let step: NextcloudStep
-                do throws(NextcloudError) {
-                    step = try event(&standing.registrations, person, user.conditions(now), now)
-                } catch {
+                do throws(NextcloudError) { step = try event(&standing.registrations, moment) } catch {
                     throw OriginError(error.code == .sealingFailed ? .overloaded : .tooMuchContent)
                 }
                 // A key that was shown to a device must be there when it asks again.
@@ -132,7 +163,8 @@ package final class NextcloudUsers: Sendable {
             record(user.name, standing, now), if: standing.revision.map { .revision($0) } ?? .absent)
         var verdict = Verdict<Bool, OriginError>(
             pushes: step.byProxy.compactMap { push(Waiting($0, now), of: user.name, now) },
-            changes: [put] + beside, reply: .now(true), refusal: { _ in OriginError(.nameTaken) })
+            changes: [put] + notes(of: step, user.name, now) + beside, reply: .now(true),
+            refusal: { _ in OriginError(.nameTaken) })
         verdict.turns = .byOrigin
         return try await admit(verdict)
     }
@@ -160,7 +192,8 @@ package final class NextcloudUsers: Sendable {
     }
 
     private func push(_ waiting: Waiting, of user: String, _ now: UnixTime) -> Push? {
-        guard let since = waiting.all.map(\.since).min() else { return nil }
+        // All are of one kind: a phone that rings for a call of this morning is worse than silence.
+        guard let end = waiting.all.map(\.until).min() else { return nil }
         let call = ground.origin.call(waiting.all.map(\.entry))
         let split = call.url.splitBehindHost
         return Push(
@@ -170,7 +203,7 @@ package final class NextcloudUsers: Sendable {
                     contentType: "application/x-www-form-urlencoded", body: call.body,
                     subject: ProxySubject(user: user, waiting: waiting.all).body)),
             pushClass: .normal, origin: Secret(user.utf8), record: nil, touchedAt: now,
-            custodyEnds: since + Self.life, repeatIdentity: nil)
+            custodyEnds: end, repeatIdentity: nil)
     }
 
     /// Fields of a call beside its body's type.
@@ -191,12 +224,13 @@ package final class NextcloudUsers: Sendable {
     ) async throws(OriginError) -> (again: Duration?, isLost: Bool) {
         let now = ground.world.now()
         var generator = WorldGenerator(world: ground.world)
+        let reading = ProxyReading(answer)
         let judgement = ProxyJudgement(
-            answer, to: subject.waiting, failures: 0, now: now, using: &generator)
+            reading, to: subject.waiting, failures: 0, now: now, using: &generator)
         let entries = subject.waiting.map(\.entry)
         if let user = try await ground.people.user(subject.user) {
-            _ = try await change(user, makes: false) { registrations, _, _, _ in
-                NextcloudStep(settled: registrations.settle(answer, to: entries))
+            _ = try await change(user, makes: false) { registrations, _ throws(NextcloudError) in
+                NextcloudStep(settled: registrations.settle(reading, to: entries))
             }
         }
         guard !judgement.again.isEmpty else { return (nil, judgement.lost > 0) }

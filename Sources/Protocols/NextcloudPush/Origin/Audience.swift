@@ -59,10 +59,15 @@ extension PushConditions {
     public func audience(
         forWithdrawalsOf app: String, of rows: [RegisteredDevice], now: UnixTime
     ) -> Audience {
+        audience(
+            forWithdrawalsOfTalk: NextcloudNotification.talkApps.contains(app), of: rows, now: now)
+    }
+
+    func audience(
+        forWithdrawalsOfTalk isOfTalk: Bool, of rows: [RegisteredDevice], now: UnixTime
+    ) -> Audience {
         let all = everybody(of: rows, now: now)
-        return Audience(
-            devices: Self.devices(all.devices, ofTalk: NextcloudNotification.talkApps.contains(app)),
-            orphans: all.orphans)
+        return Audience(devices: Self.devices(all.devices, ofTalk: isOfTalk), orphans: all.orphans)
     }
 
     /// Every device of the user, whatever its group: who is told that everything is gone.

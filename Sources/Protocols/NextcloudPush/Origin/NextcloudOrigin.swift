@@ -10,14 +10,17 @@ public struct NextcloudOrigin: Sendable {
         public var localProxies: LocalProxies
         /// `X-Nextcloud-Subscription-Key` for each proxy (without final slashes) that wants one.
         public var subscriptionKeys: [String: Secret]
+        /// What `capabilities` says.
+        public var version: NextcloudVersion
 
         public init(
             padding: RSAPadding = .oaepSHA1, localProxies: LocalProxies = .refused,
-            subscriptionKeys: [String: Secret] = [:]
+            subscriptionKeys: [String: Secret] = [:], version: NextcloudVersion = .assumed
         ) {
             self.padding = padding
             self.localProxies = localProxies
             self.subscriptionKeys = subscriptionKeys
+            self.version = version
         }
     }
 

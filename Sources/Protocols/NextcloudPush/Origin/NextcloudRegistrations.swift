@@ -16,14 +16,18 @@ public struct NextcloudCaller: Sendable {
     }
 }
 
-/// What comes of one call or event: the record is to be kept and the entries to be queued in one commit, and
-/// then the answer is sent.
+/// What comes of one call or event: the records are to be kept or deleted and the entries to be queued in one
+/// commit, and then the answer is sent.
 public struct NextcloudStep: Sendable {
     public internal(set) var answer: OCSAnswer
     /// In the order in which each proxy is to have them.
     public internal(set) var entries: [SealedEntry] = []
-    /// The record is another than before.
+    /// The user's record is another than before.
     public internal(set) var hasChanged = false
+    /// Notifications to keep, each in a record of its own.
+    public internal(set) var added: [StoredNotification] = []
+    /// Numbers of notifications whose records are to be deleted.
+    public internal(set) var removed: [Int64] = []
 
     init(answer: OCSAnswer, entries: [SealedEntry] = [], hasChanged: Bool = false) {
         self.answer = answer
@@ -52,13 +56,15 @@ public struct NextcloudStep: Sendable {
     }
 }
 
-/// One user's devices and notifications at an origin. A value: it is read from a record, changed, and kept
-/// with what the change has to send. A call that throws or is refused changes nothing.
+/// One user's devices at an origin, and which notifications there are. A value: it is read from a record,
+/// changed, and kept with what the change has to send. Texts of notifications are not in it: they are handed
+/// in where they are read (docs/decisions/0125-texts-that-are-read-again.md). A call that throws or is
+/// refused changes nothing.
 public struct NextcloudRegistrations: Sendable {
     /// At most ``NextcloudLimits/devicesPerUser``, the one that registered last at the end.
     public internal(set) var devices: [RegisteredDevice] = []
     /// At most ``NextcloudLimits/keptNotifications``, by rising number.
-    public internal(set) var notifications: [StoredNotification] = []
+    public internal(set) var notifications: [NotificationNote] = []
     /// The number of the next notification. It never falls, so that no number has two meanings.
     public internal(set) var nextID: Int64 = 1
 
@@ -66,15 +72,18 @@ public struct NextcloudRegistrations: Sendable {
 
     /// Takes a user's call.
     ///
+    /// - Parameter texts: of ``needed(for:)``; what is not there is answered as if it had never been.
     /// - Parameter conditions: app passwords as they are now.
     /// - Throws: `.sealingFailed` when the library refuses a key.
     public mutating func receive(
-        _ call: OCSCall, from caller: NextcloudCaller, conditions: PushConditions,
-        at origin: NextcloudOrigin, now: UnixTime
+        _ call: OCSCall, from caller: NextcloudCaller, texts: [StoredNotification] = [],
+        conditions: PushConditions, at origin: NextcloudOrigin, now: UnixTime
     ) throws(NextcloudError) -> NextcloudStep {
         let user = caller.session.user
         switch call {
-        case .capabilities: return NextcloudStep(answer: .capabilities(isLoggedIn: true))
+        case .capabilities:
+            return NextcloudStep(
+                answer: .capabilities(isLoggedIn: true, version: origin.settings.version))
         case .user: return NextcloudStep(answer: .user(caller))
         case .register(let registration):
             return apply(
@@ -82,18 +91,11 @@ public struct NextcloudRegistrations: Sendable {
                     registration, by: caller.session, userAgent: caller.userAgent, rows: devices),
                 conditions)
         case .unregister: return apply(origin.unregister(by: caller.session, rows: devices), conditions)
-        case .notifications:
-            let newest = notifications.suffix(NextcloudLimits.listedNotifications).reversed()
-            return NextcloudStep(
-                answer: OCSAnswer(status: 200, data: .list(newest.map { $0.data(of: caller.userID) })))
-        case .notification(let id):
-            guard let found = notifications.first(where: { $0.id == id }) else {
-                return NextcloudStep(answer: .nothingThere)
-            }
-            return NextcloudStep(answer: OCSAnswer(status: 200, data: found.data(of: caller.userID)))
+        case .notifications, .notification: return read(call, texts, caller.userID)
         case .exists(let ids):
             let asked = Set(ids)
-            let found = notifications.filter { asked.contains($0.id) }.map { OCSValue.number($0.id) }
+            let found = notifications.filter { asked.contains($0.id) && !$0.isOver(now) }
+                .map { OCSValue.number($0.id) }
             return NextcloudStep(answer: OCSAnswer(status: 200, data: .list(found)))
         case .deleteNotification(0): return NextcloudStep(answer: .nothingThere)
         case .deleteNotification(let id):
@@ -104,8 +106,8 @@ public struct NextcloudRegistrations: Sendable {
         }
     }
 
-    /// Keeps a notification and seals it for the user's devices. Its number is that of the last of
-    /// ``notifications`` afterwards. Where there is no room, the oldest go, and stay on the screens.
+    /// Keeps a notification and seals it for the user's devices. Where there is no room, the oldest go, and
+    /// stay on the screens.
     ///
     /// - Throws: `.missingParameter`, `.bodyTooLarge`, `.plaintextTooLong` for what is wrong with the draft;
     ///   `.sealingFailed`.
@@ -117,10 +119,12 @@ public struct NextcloudRegistrations: Sendable {
         let stored = StoredNotification(id: nextID, at: now, draft: draft)
         let audience = conditions.audience(for: stored.pushed, of: devices, now: now)
         let sealing = try origin.notify(stored.pushed, to: audience, of: user)
-        notifications.append(stored)
+        notifications.append(NotificationNote(stored))
         nextID += 1
-        makeRoom()
-        return NextcloudStep(answer: .done, entries: take(sealing, audience), hasChanged: true)
+        var step = NextcloudStep(answer: .done, entries: take(sealing, audience), hasChanged: true)
+        step.added = [stored]
+        step.removed = makeRoom(now)
+        return step
     }
 
     /// Deletes notifications and takes them off the screens. Numbers that there are not are passed over.
@@ -134,14 +138,15 @@ public struct NextcloudRegistrations: Sendable {
         guard !gone.isEmpty else { return step }
         var parts: [(NextcloudOrigin.Sealing, Audience)] = []
         for isTalk in [true, false] {
-            let part = gone.filter { $0.pushed.isOfTalk == isTalk }
-            guard let first = part.first else { continue }
-            let audience = conditions.audience(forWithdrawalsOf: first.draft.app, of: devices, now: now)
+            let part = gone.filter { $0.isOfTalk == isTalk }
+            guard !part.isEmpty else { continue }
+            let audience = conditions.audience(forWithdrawalsOfTalk: isTalk, of: devices, now: now)
             parts.append((try origin.withdraw(part.map(\.id), from: audience, of: user), audience))
         }
         notifications.removeAll { asked.contains($0.id) }
         for (sealing, audience) in parts { step.entries += take(sealing, audience) }
         step.hasChanged = true
+        step.removed = gone.map(\.id)
         return step
     }
 
@@ -152,15 +157,17 @@ public struct NextcloudRegistrations: Sendable {
         guard !notifications.isEmpty else { return NextcloudStep(answer: .done) }
         let audience = conditions.everybody(of: devices, now: now)
         let sealing = try origin.withdrawAll(from: audience, of: user)
+        var step = NextcloudStep(answer: .done, entries: take(sealing, audience), hasChanged: true)
+        step.removed = notifications.map(\.id)
         notifications = []
-        return NextcloudStep(answer: .done, entries: take(sealing, audience), hasChanged: true)
+        return step
     }
 
     /// Takes a proxy's answer to entries, of this user's devices and others': those that it does not know go,
     /// unless they are another proxy's or have registered anew since (§4.7).
     ///
     /// - Returns: app passwords whose rows went; none: the record is as it was.
-    public mutating func settle(_ answer: NextcloudAnswer, to entries: [SealedEntry]) -> [Int64] {
+    public mutating func settle(_ answer: ProxyReading, to entries: [SealedEntry]) -> [Int64] {
         let deletes = ProxyVerdict(answer, to: entries, rows: devices).deletes
         devices.removeAll { deletes.contains($0.tokenID) }
         return deletes
@@ -200,16 +207,28 @@ public struct NextcloudRegistrations: Sendable {
         return sealing.entries
     }
 
-    private mutating func makeRoom() {
-        var bytes = notifications.reduce(0) { $0 + $1.draft.bytes }
+    private func read(_ call: OCSCall, _ texts: [StoredNotification], _ userID: String) -> NextcloudStep {
+        let found = needed(for: call).compactMap { id in texts.first { $0.id == id } }
+        let data = found.map { $0.data(of: userID) }
+        if case .notifications = call {
+            return NextcloudStep(answer: OCSAnswer(status: 200, data: .list(data)))
+        }
+        return NextcloudStep(answer: data.first.map { OCSAnswer(status: 200, data: $0) } ?? .nothingThere)
+    }
+
+    /// - Returns: numbers of those that go: the old ones, and the oldest.
+    private mutating func makeRoom(_ now: UnixTime) -> [Int64] {
+        var bytes = notifications.reduce(0) { $0 + $1.bytes }
         var over = 0
-        while notifications.count - over > NextcloudLimits.keptNotifications
-            || bytes > NextcloudLimits.keptNotificationBytes
+        while over < notifications.count,
+            notifications[over].isOver(now) || bytes > NextcloudLimits.keptNotificationBytes
+                || notifications.count - over > NextcloudLimits.keptNotifications
         {
-            bytes -= notifications[over].draft.bytes
+            bytes -= notifications[over].bytes
             over += 1
         }
-        notifications.removeFirst(over)
+        defer { notifications.removeFirst(over) }
+        return notifications.prefix(over).map(\.id)
     }
 
     private mutating func test(
@@ -232,42 +251,5 @@ public struct NextcloudRegistrations: Sendable {
         let sentence = count == 1 ? "Sent to 1 device." : "Sent to \(count) devices."
         step.answer = OCSAnswer(status: 200, data: [("message", .text(sentence)), ("nid", .number(id))])
         return step
-    }
-}
-
-extension OCSAnswer {
-    static let done = OCSAnswer(status: 200)
-    static let nothingThere = OCSAnswer(status: 404, data: .null)
-
-    static func user(_ caller: NextcloudCaller) -> OCSAnswer {
-        OCSAnswer(
-            status: 200,
-            data: [
-                ("enabled", .bool(true)), ("id", .text(caller.userID)), ("email", .null),
-                ("displayname", .text(caller.displayName)), ("display-name", .text(caller.displayName)),
-                ("groups", .list([])), ("language", .text("en")), ("locale", .text(""))
-            ])
-    }
-
-    private static func words(_ words: [String]) -> OCSValue { .list(words.map { .text($0) }) }
-
-    /// What the server can do: devices register only where `push` lists `devices` (§2). A stranger hears of
-    /// no notifications.
-    public static func capabilities(isLoggedIn: Bool) -> OCSAnswer {
-        let core: OCSValue = .object([
-            ("pollinterval", .number(60)), ("webdav-root", .text("remote.php/webdav"))
-        ])
-        let endpoints = words(["list", "get", "delete", "delete-all", "exists", "test-push"])
-        let push = words(["devices", "object-data", "delete"])
-        let notifications: [(name: StaticString, value: OCSValue)] = [
-            ("ocs-endpoints", endpoints), ("push", push)
-        ]
-        var all: [(name: StaticString, value: OCSValue)] = [("core", core)]
-        if isLoggedIn { all.append(("notifications", .object(notifications))) }
-        let version: OCSValue = .object([
-            ("major", .number(34)), ("minor", .number(0)), ("micro", .number(1)),
-            ("string", .text("34.0.1")), ("edition", .text("")), ("extendedSupport", .bool(false))
-        ])
-        return OCSAnswer(status: 200, data: [("version", version), ("capabilities", .object(all))])
     }
 }

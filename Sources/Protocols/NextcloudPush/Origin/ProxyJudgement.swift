@@ -20,12 +20,12 @@ public struct ProxyJudgement: Sendable {
     /// - Parameter sent: the call's entries, all for one proxy.
     /// - Parameter failures: calls to this proxy that have failed since the last success.
     public init(
-        _ answer: NextcloudAnswer, to sent: [ProxyQueue.Waiting], failures: Int, now: UnixTime,
+        _ answer: ProxyReading, to sent: [ProxyQueue.Waiting], failures: Int, now: UnixTime,
         using generator: inout some RandomNumberGenerator
     ) {
         self.init(
-            ProxyVerdict(answer, to: sent.map(\.entry), rows: []), of: answer, to: sent, failures: failures,
-            now: now, using: &generator)
+            ProxyVerdict(answer, to: sent.map(\.entry), rows: []), of: answer.answer, to: sent,
+            failures: failures, now: now, using: &generator)
     }
 
     /// The same for an answer that was read already.

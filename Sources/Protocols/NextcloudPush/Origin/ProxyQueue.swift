@@ -14,7 +14,7 @@ public struct ProxyQueue: Sendable {
         public let since: UnixTime
 
         /// A call rings for a minute; anything else is worth a try for a day.
-        var until: UnixTime {
+        public var until: UnixTime {
             since + (entry.kind.form == .voip ? NextcloudLimits.callLife : NextcloudLimits.entryLife)
         }
     }

@@ -22,25 +22,21 @@ public struct ProxyVerdict: Sendable, Hashable {
     /// The proxy limits this server: to be shown to the admin for a week.
     public let isRateLimited: Bool
 
-    /// Reads an answer.
-    ///
-    /// A 2xx or 4xx counts as an answer about entries if it has both members; the body of a 5xx is not
-    /// looked at.
+    /// Judges an answer.
     ///
     /// - Parameter entries: what was sent, all to the proxy that answers.
     /// - Parameter rows: registrations that an id of `unknown` may delete. Those of other proxies are safe
     ///   from this one; so is a row that has another token hash than was sent, because its device has
     ///   registered anew meanwhile.
     public init(
-        _ answer: NextcloudAnswer, to entries: some Collection<SealedEntry>, rows: [RegisteredDevice]
+        _ reading: ProxyReading, to entries: some Collection<SealedEntry>, rows: [RegisteredDevice]
     ) {
         let proxy = entries.first?.proxy
-        guard let status = answer.status else {
+        guard let status = reading.answer.status else {
             self.init(.unreachable)
             return
         }
-        let mayHaveLists = (200..<300).contains(status) || (400..<500).contains(status)
-        guard mayHaveLists, let lists = answer.body.reveal({ Lists(reading: $0) }) else {
+        guard let lists = reading.lists else {
             self.init(
                 (200..<300).contains(status) ? .outdatedProxy : .refused, isRateLimited: status == 429)
             return
@@ -54,17 +50,40 @@ public struct ProxyVerdict: Sendable, Hashable {
         self.init(lists.hasFailed ? .partlyFailed : .sent, deletes: dead.map(\.tokenID))
     }
 
+    /// Reads an answer and judges it.
+    public init(
+        _ answer: NextcloudAnswer, to entries: some Collection<SealedEntry>, rows: [RegisteredDevice]
+    ) {
+        self.init(ProxyReading(answer), to: entries, rows: rows)
+    }
+
     private init(_ outcome: Outcome, deletes: [Int64] = [], isRateLimited: Bool = false) {
         self.outcome = outcome
         self.deletes = deletes
         self.isRateLimited = isRateLimited
     }
 
+}
+
+/// A proxy's answer, read once, however many users' devices it is about.
+public struct ProxyReading: Sendable {
+    public let answer: NextcloudAnswer
+    /// `nil`: it says nothing of entries.
+    fileprivate let lists: Lists?
+
+    /// A 2xx or 4xx counts as an answer about entries if it has both members; the body of a 5xx is not
+    /// looked at.
+    public init(_ answer: NextcloudAnswer) {
+        self.answer = answer
+        let mayHaveLists = answer.status.map { (200..<300).contains($0) || (400..<500).contains($0) }
+        lists = mayHaveLists == true ? answer.body.reveal { Lists(reading: $0) } : nil
+    }
+
     /// `{"unknown": […] or null, "failed": n}`; other members are passed over.
     ///
     /// Any user may name a proxy, so of its answer nothing is kept but texts that are as long as identifiers:
     /// a tree of all values would take twenty times the room of the body.
-    private struct Lists {
+    fileprivate struct Lists {
         var unknown: Set<String> = []
         var hasFailed = false
 

@@ -5,7 +5,7 @@ import WireFormats
 // `nil`, and a record that is none to its reader.
 
 extension NextcloudRegistrations {
-    private static let format = "nextcloud-user-1"
+    private static let format = "nextcloud-user-2"
 
     /// One user's record.
     public func encoded() -> Secret {
@@ -17,14 +17,9 @@ extension NextcloudRegistrations {
                     device.pushTokenHash, device.proxyServer, device.group.rawValue
                 ].map { Secret($0.utf8) })
         }
-        for stored in notifications {
-            let draft = stored.draft
-            rows.append(
-                [
-                    "n", String(stored.id), String(stored.at.milliseconds), draft.app, draft.subject,
-                    draft.message, draft.objectType, draft.objectID, draft.link, draft.isPriority ? "1" : "0"
-                ].map { Secret($0.utf8) })
-        }
+        // One text for all: a row for each would be read at every call.
+        let notes = notifications.map(\.kept).joined(separator: ",")
+        if !notes.isEmpty { rows.append([Secret("n".utf8), Secret(notes.utf8)]) }
         return KeptRows.write(rows)
     }
 
@@ -38,14 +33,12 @@ extension NextcloudRegistrations {
         self.init()
         nextID = next
         var tokens: Set<Int64> = []
-        for row in rows.dropFirst() {
+        for (place, row) in rows.enumerated().dropFirst() {
             let row = row.map(\.word)
             if let device = RegisteredDevice(kept: row), tokens.insert(device.tokenID).inserted {
                 devices.append(device)
-            } else if let stored = StoredNotification(kept: row), stored.id < next,
-                stored.id > notifications.last?.id ?? 0
-            {
-                notifications.append(stored)
+            } else if place == rows.count - 1, let notes = Self.notes(row, before: next) {
+                notifications = notes
             } else {
                 return nil
             }
@@ -53,6 +46,17 @@ extension NextcloudRegistrations {
         guard devices.count <= NextcloudLimits.devicesPerUser,
             notifications.count <= NextcloudLimits.keptNotifications
         else { return nil }
+    }
+
+    private static func notes(_ row: [String], before next: Int64) -> [NotificationNote]? {
+        guard row.count == 2, row[0] == "n" else { return nil }
+        var notes: [NotificationNote] = []
+        for text in row[1].split(separator: ",", omittingEmptySubsequences: false) {
+            guard let note = NotificationNote(kept: text), note.id < next, note.id > notes.last?.id ?? 0
+            else { return nil }
+            notes.append(note)
+        }
+        return notes
     }
 }
 
@@ -68,8 +72,25 @@ extension RegisteredDevice {
 }
 
 extension StoredNotification {
-    fileprivate init?(kept row: [String]) {
-        guard row.count == 10, row[0] == "n", let id = Int64(row[1]), let at = Int64(row[2]),
+    private static let format = "nextcloud-notification-1"
+
+    /// A record of its own.
+    public func encoded() -> Secret {
+        KeptRows.write([
+            [
+                Self.format, String(id), String(at.milliseconds), draft.app, draft.subject, draft.message,
+                draft.objectType, draft.objectID, draft.link, draft.isPriority ? "1" : "0"
+            ].map { Secret($0.utf8) }
+        ])
+    }
+
+    /// `nil` for a body that ``encoded()`` has not written.
+    public init?(body: Secret) {
+        guard let rows = KeptRows.read(body, atMost: NextcloudLimits.keptBytes), rows.count == 1 else {
+            return nil
+        }
+        let row = rows[0].map(\.word)
+        guard row.count == 10, row[0] == Self.format, let id = Int64(row[1]), let at = Int64(row[2]),
             row[9] == "0" || row[9] == "1"
         else { return nil }
         self.init(

@@ -55,6 +55,9 @@ public struct StoredNotification: Sendable, Hashable {
     public let at: UnixTime
     public let draft: Draft
 
+    /// When its record is over, whether anybody has read it or not.
+    public var endsAt: UnixTime { at + NextcloudLimits.notificationLife }
+
     /// What a push says of it.
     var pushed: NextcloudNotification {
         NextcloudNotification(

@@ -11,18 +11,20 @@ import WireFormats
 /// Nextcloud's clients at an origin's door, over real sockets: the device of the command line among them.
 @Suite("An origin's OCS door", .timeLimit(.minutes(30)))
 struct CloudDoorTests {
-    private static let user = "ada"
+    static let user = "ada"
 
-    private static var text: String {
+    /// - Parameter more: keys of the section `origin`, after a comma.
+    private static func text(_ more: String) -> String {
         RelayStage.nextcloud().replacing(
             "listeners:\n", with: "listeners:\n  origin: { bind: \"127.0.0.1:0\" }\n")
-            + "origin: { url: \"https://cloud.example.org\" }\n"
+            + "origin: { url: \"https://cloud.example.org\"\(more) }\n"
     }
 
-    private static func run(
+    static func run(
+        _ more: String = "",
         _ body: (RunningOrigin, _ password: String) async throws -> Void
     ) async throws {
-        try await RelayStage.with(text) { stage in
+        try await RelayStage.with(text(more)) { stage in
             try await stage.run { relay in
                 let running = RunningOrigin(relay: relay, origin: relay)
                 _ = try await running.desk(.addRealm, ["name": "acme"])
@@ -34,17 +36,21 @@ struct CloudDoorTests {
         }
     }
 
-    private static func ask(
+    static func ask(
         _ running: RunningOrigin, _ password: String?, _ method: String, _ path: String,
-        isAPIRequest: Bool = true
+        isAPIRequest: Bool = true, body: Secret? = nil
     ) async throws -> (status: Int, json: JSONValue) {
         var headers: [(name: String, value: Secret)] = [("Accept", Secret("application/json".utf8))]
+        if body != nil {
+            headers.append(("Content-Type", Secret("application/x-www-form-urlencoded".utf8)))
+        }
         if isAPIRequest { headers.append(("OCS-APIRequest", Secret("true".utf8))) }
         if let password {
             let pair = Base64.text(Array("\(user):\(password)".utf8))
             headers.append(("Authorization", Secret("Basic \(pair)".utf8)))
         }
-        let answer = try await running.origin.door("origin").ask(method, path, headers: headers)
+        let answer = try await running.origin.door("origin").ask(
+            method, path, headers: headers, body: body)
         return (answer.status, (try? JSONValue.parse(answer.body))?["ocs"] ?? .null)
     }
 
