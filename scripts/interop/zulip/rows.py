@@ -10,4 +10,5 @@ ROWS += later("zulip.zulip_habits", [
                                    "set up anew", "a wrong method", "dead and back in one second")])
 ROWS += later("zulip.zulip_forms", ["Python as server of three forms"])
 ROWS += later("zulip.zulip_clients", ["Python as phone of our origin, " + form for form in ("zap", "v12")])
+ROWS += later("zulip.zulip_bouncer", ["Python as relay of our origin"])
 ROWS += later("zulip.curls", ["curl as client"]) + operators.ROWS

@@ -1,0 +1,268 @@
+"""A row in which foreign code is the relay that our origin calls, and makes the choices that the specification leaves
+open otherwise than ours: the errors' spelling, no list of stale ids, ids near 2⁶³, late answers; and it misbehaves.
+"""
+import base64
+import contextlib
+import http.server
+import json
+import subprocess
+import threading
+import time
+import urllib.parse
+
+from nacl.exceptions import CryptoError
+from nacl.public import PrivateKey, SealedBox
+
+from tools import SEALBELL, Failed, expect, free_port, need_modules, running
+from .zulip_clients import USER, Client, DevicePhone, ZapPhone
+from .zulip_peer import PREFIX, b64
+
+LARGEST = 2**63 - 1
+LATE_SECONDS = 2
+PATIENCE_SECONDS = 60
+ELSEWHERE = {"Location": "http://127.0.0.2:9/api/v1/remotes/push/e2ee/register"}
+
+
+class Bouncer:
+    """Rows and what was asked. `script` has for each coming registration what is answered instead of the truth."""
+
+    def __init__(self):
+        self.pair = PrivateKey.generate()
+        self.public_key = b64(bytes(self.pair.public_key))
+        self.known, self.rows, self.next_id = None, {}, LARGEST
+        self.registrations, self.notified, self.stale_asked = [], [], 0
+        self.script, self.dead = [], []
+        self.changed = threading.Condition()
+
+    def answer(self, method, path, query, auth, body):
+        """Status, further fields, and a body that is JSON unless it is text."""
+        form = {name: values[0] for name, values in urllib.parse.parse_qs(body.decode(), True).items()}
+        if path == "server/register":
+            self.known = (form["zulip_org_id"], form["zulip_org_key"])
+            return 200, {}, {"result": "success", "msg": "", "created": True}
+        if auth != self.known:
+            return 401, {}, {"result": "error", "msg": "", "code": "UNAUTHORIZED"}
+        if path == "server/analytics" and method == "POST":
+            realms = {each["uuid"]: {"can_push": True, "expected_end_timestamp": None}
+                      for each in json.loads(form["realms"])}
+            return 200, {}, {"result": "success", "msg": "", "realms": realms}
+        if path == "server/analytics/status":
+            return 200, {}, {"result": "success", "msg": "", "last_realm_count_id": 0, "last_installation_count_id": 0,
+                             "last_realmauditlog_id": 0}
+        with self.changed:
+            self.changed.notify_all()
+            if path == "push/e2ee/register" and method == "POST":
+                return self.register(form)
+            if path == "push/e2ee/notify" and method == "POST":
+                return self.notify(json.loads(body))
+            if path == "push/e2ee/stale_devices":
+                self.stale_asked += 1
+        return 404, {}, "<html><body>Not here</body></html>"
+
+    def register(self, form):
+        self.registrations.append(form)
+        try:
+            plain = json.loads(SealedBox(self.pair).decrypt(base64.b64decode(form["encrypted_push_registration"])))
+        except (CryptoError, ValueError):
+            return 400, {}, {"result": "error", "msg": "", "code": "INVALID_BOUNCER_PUBLIC_KEY"}
+        if self.script:
+            return self.script.pop(0)
+        told = {"result": "success", "msg": "", "extra": [1, {"a": None}]}
+        if "token_id" not in form:
+            key = (plain["token"], form["push_account_id"], form["realm_uuid"])
+            if key not in self.rows:
+                self.rows[key], self.next_id = self.next_id, self.next_id - 1
+            told["device_id"] = self.rows[key]
+        return 200, {}, told
+
+    def notify(self, request):
+        items = request["push_requests"]
+        self.notified += items
+        by_token = bool(items) and "token_id" in items[0]
+        name = "delete_token_ids" if by_token else "delete_device_ids"
+        dead = [each for each in self.dead if isinstance(each, str) == by_token]
+        return 200, {}, {"result": "success", "msg": "", "apple_successfully_sent_count": len(items),
+                         "android_successfully_sent_count": 0, name: dead}
+
+    def until(self, is_so, what):
+        with self.changed:
+            if not self.changed.wait_for(is_so, PATIENCE_SECONDS):
+                raise Failed(f"{what}: not within {PATIENCE_SECONDS} s; {len(self.registrations)} registrations, "
+                             f"{len(self.notified)} items")
+
+
+@contextlib.contextmanager
+def serving(bouncer):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            url = urllib.parse.urlsplit(self.path)
+            kind, _, told = self.headers.get("Authorization", "").partition(" ")
+            auth = tuple(base64.b64decode(told).decode().split(":", 1)) if kind == "Basic" else None
+            path = url.path.removeprefix(PREFIX)
+            status, fields, answer = bouncer.answer(self.command, path, url.query, auth, body)
+            time.sleep(float(fields.pop("late", 0)))
+            data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+            self.send_response(status)
+            for name, value in {"Content-Type": "text/html" if isinstance(answer, str) else "application/json",
+                                "Content-Length": str(len(data)), **fields}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class Origin:
+    """Our origin, told of that relay by its configuration, and its operator."""
+
+    def __init__(self, folder, relay_url):
+        self.folder, self.state = folder, folder / "origin"
+        self.url = f"http://127.0.0.1:{free_port()}"
+        (folder / "origin.yaml").write_text(
+            f'origin:\n  url: {self.url}\n  relay: {{ url: "{relay_url}" }}\n  contact: admin@acme.test\n'
+            "  queue: { first_retry: 1s, longest_retry: 2s }\n"
+            f'listeners:\n  origin: {{ bind: "{self.url.split("//")[1]}" }}\n  admin: {{ bind: "127.0.0.1:0" }}\n'
+            'store: { url: "sqlite:relay.sqlite", keys: storage.keys }\n')
+
+    def command(self, *words):
+        told = subprocess.run([SEALBELL, *words], cwd=self.folder, capture_output=True, text=True, timeout=60)
+        if told.returncode:
+            raise Failed(f"{' '.join(words[:3])} ended with {told.returncode}: {told.stderr.strip()[-300:]}")
+        return told.stdout
+
+    def operator(self, *words):
+        return self.command("origin", *words, "--at", str(self.state), "--json")
+
+    @contextlib.contextmanager
+    def runs(self):
+        self.command("keys", "new", "storage", "--file", "storage.keys")
+        command = [SEALBELL, "origin", "--config", "origin.yaml", "--state", str(self.state)]
+        with running(command, self.folder, (self.state / "run.json").exists, "origin.log", absent=Failed) as process:
+            yield
+        expect(process.returncode, 0, "the origin's end")
+
+
+def statuses(client, phone, changes, what):
+    told = [(each["op"], each.get("status"), each.get("error_code")) for each in client.next(len(changes), what)]
+    expect(told, changes, what)
+
+
+# What a relay may get wrong, a phone's share at a time: each is tried again, with the same blob.
+MISFORTUNES = [
+    [(200, {}, "<html><body>Welcome</body></html>"), (200, {}, {"result": "success", "device_id": 0})],
+    [(200, {}, {"result": "success", "device_id": "5"}), (200, {}, '{"result":"success","device_id":1e3}')],
+    [(200, {}, {"result": "success", "device_id": 2**63}), (301, ELSEWHERE, "")],
+    [(308, ELSEWHERE, ""), (502, {}, "Bad gateway")],
+    [(401, {}, {"result": "error", "code": "UNAUTHORIZED"}), (503, {"late": LATE_SECONDS}, "")]]
+
+
+def misfortunes(bouncer, client):
+    """One phone for each share; the first one is left, with the largest id."""
+    phones = []
+    for share in MISFORTUNES:
+        phone, begun = ZapPhone("fcm"), len(bouncer.registrations)
+        bouncer.script = [(status, dict(fields), answer) for status, fields, answer in share]
+        client("POST", "mobile_push/register", **phone.fields(bouncer.public_key))
+        statuses(client, phone, [("add", "pending", None)], "a record")
+        bouncer.until(lambda: len(bouncer.registrations) > begun + len(share), f"the registration behind {share}")
+        statuses(client, phone, [("update", "active", None)], "a relay that answers well at last")
+        asked = bouncer.registrations[begun:]
+        expect({(each["push_account_id"], each["encrypted_push_registration"]) for each in asked},
+               {(str(phone.account_id), asked[0]["encrypted_push_registration"])}, "what was asked")
+        phones.append(phone)
+    for phone in phones[1:]:
+        client("POST", "mobile_push/forget", push_account_id=str(phone.account_id))
+        statuses(client, phone, [("remove", None, None)], "forgotten")
+    return phones[0]
+
+
+def talk(bouncer, origin, key):
+    client = Client(origin.url, key)
+    phone = misfortunes(bouncer, client)
+    said = notified(bouncer, origin, 1)[0]
+    expect(said["device_id"], LARGEST, "the largest id")
+    content = phone.open_content(said["encrypted_content"])
+    expect((content["user_id"], content["realm_url"]), (client.user_id, origin.url), "what the phone opened")
+    # A list that is not there removes nothing.
+    origin.operator("stale")
+    bouncer.until(lambda: bouncer.stale_asked, "the question for stale ids")
+    client.quiet("a relay without a list")
+    outdated(bouncer, client)
+    # Ids of nobody's and of no form in the list of the dead end nothing.
+    bouncer.dead = [0, -1, 5, 2**63 - 9, 2**64]
+    notified(bouncer, origin, 1)
+    client.quiet("dead ids of others")
+    bouncer.dead = [LARGEST, LARGEST, 7]
+    notified(bouncer, origin, 1)
+    statuses(client, phone, [("remove", None, None)], "a dead id")
+    by_token(bouncer, origin, client)
+    return client.calls
+
+
+def outdated(bouncer, client):
+    """The document's spelling alone, in lower case."""
+    phone = ZapPhone("apns")
+    bouncer.script = [(400, {}, {"result": "error", "msg": "", "error_code": "request_expired"})]
+    client("POST", "mobile_push/register", **phone.fields(bouncer.public_key))
+    statuses(client, phone, [("add", "pending", None), ("remove", None, "REQUEST_EXPIRED")], "request_expired")
+    bouncer.script = [(400, {}, {"result": "error", "msg": "", "error_code": "invalid_bouncer_public_key"})]
+    client("POST", "mobile_push/register", **phone.fields(bouncer.public_key))
+    statuses(client, phone, [("add", "pending", None), ("remove", None, "INVALID_BOUNCER_PUBLIC_KEY")], "its key")
+    client("POST", "mobile_push/forget", push_account_id=str(phone.account_id))
+    statuses(client, phone, [("remove", None, None)], "the note")
+
+
+def by_token(bouncer, origin, client):
+    """12.x's form at the same relay."""
+    phone = DevicePhone("fcm", 7)
+    phone.device_id = client("POST", "register_client_device")["device_id"]
+    client.next(1, "a device")
+    client("POST", "mobile_push/register", device_id=str(phone.device_id), **phone.key_group(),
+           **phone.token_group(bouncer.public_key))
+    client.next(2, "a registration")
+    [item] = notified(bouncer, origin, 1)
+    expect(item["token_id"], phone.token_id, "the token's id")
+    phone.open_delivered({**item["payload"], "push_key_id": str(item["payload"]["push_key_id"])})
+    bouncer.dead = [phone.token_id]
+    notified(bouncer, origin, 1)
+    expect(client.next(1, "a dead token")[0]["push_token_id"], None, "a dead token")
+
+
+def notified(bouncer, origin, count):
+    before = len(bouncer.notified)
+    origin.operator("notify", USER, "żółw 🔔")
+    bouncer.until(lambda: len(bouncer.notified) >= before + count, "a notification")
+    return bouncer.notified[before:]
+
+
+def foreign(folder):
+    need_modules("nacl", "requests")
+    bouncer = Bouncer()
+    with serving(bouncer) as url:
+        origin = Origin(folder, url)
+        with origin.runs():
+            origin.operator("sign-up")
+            origin.operator("realm", "add", "chat")
+            key = json.loads(origin.operator("user", "add", USER))["key"]
+            calls = talk(bouncer, origin, key)
+    return None, f"{calls} calls of a phone, {len(bouncer.registrations)} and {len(bouncer.notified)} of the origin"
+
+
+ROWS = [("Python as relay of our origin", foreign)]
