@@ -26,7 +26,7 @@ package struct OriginSpace: Sendable {
         RecordKey(calls, Self.numbered(item, of: user))
     }
 
-    /// A notification that a user's Nextcloud devices read again.
+    /// A notification that a user's devices read again at the server.
     func note(_ id: Int64, of user: String) -> RecordKey {
         RecordKey(Space(instance, "cloud-note"), Self.numbered(UInt64(bitPattern: id), of: user))
     }

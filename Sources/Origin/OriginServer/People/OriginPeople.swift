@@ -36,8 +36,8 @@ package final class OriginPeople: Sendable {
 
     package func realm(_ uuid: String) -> OriginRealm? { realms.first { $0.uuid == uuid } }
 
-    /// The same, also where this process has not read it yet: right behind a start, and of a realm that another
-    /// process has added.
+    /// The same, also where this process has not read it yet: right behind a start, and of a realm that
+    /// another process has added.
     package func find(realm uuid: String) async throws(OriginError) -> OriginRealm? {
         if let realm = realm(uuid) { return realm }
         try await load()

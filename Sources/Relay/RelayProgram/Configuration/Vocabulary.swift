@@ -11,7 +11,8 @@ struct Vocabulary: Sendable {
         let keyInsteadOfApps: String?
         /// Whether listeners serve it.
         let isServed: Bool
-        /// What is missing in a configuration that has only these other instances, as a warning; `nil`: nothing.
+        /// What is missing in a configuration that has only these other instances, as a warning; `nil`:
+        /// nothing.
         var lack: @Sendable (any InstanceSettings, [InstanceConfiguration]) -> String? = { _, _ in nil }
         /// Reads those keys but the two. Faults are noted in the reader's context.
         let read: @Sendable (InstanceReader) -> (any InstanceSettings)?
