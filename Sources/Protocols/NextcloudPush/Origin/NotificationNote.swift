@@ -9,8 +9,8 @@ public struct NotificationNote: Sendable, Hashable {
     let bytes: Int
     /// Who is told when it goes: Talk, or the others.
     let isOfTalk: Bool
-    /// Of the object that it is about: a hint, for different objects may have the same.
-    let mark: UInt32
+    /// Of the object that it is about, 32 bits: a hint, for different objects may have the same.
+    let mark: UInt64
 
     init(_ stored: StoredNotification) {
         id = stored.id
@@ -21,9 +21,9 @@ public struct NotificationNote: Sendable, Hashable {
     }
 
     /// FNV-1a. Whoever makes texts that have the same gains nothing: the texts are compared in the end.
-    static func mark(_ objectType: String, _ objectID: String) -> UInt32 {
+    static func mark(_ objectType: String, _ objectID: String) -> UInt64 {
         (Array(objectType.utf8) + [0] + Array(objectID.utf8)).reduce(2_166_136_261) {
-            ($0 ^ UInt32($1)) &* 16_777_619
+            ($0 ^ UInt64($1)) &* 16_777_619 & 0xFFFF_FFFF
         }
     }
 
@@ -40,7 +40,7 @@ public struct NotificationNote: Sendable, Hashable {
         guard parts.count == 5, let id = Int64(parts[0]), let seconds = Int64(parts[1]),
             // So that no sum of a thousand runs over.
             let bytes = Int(parts[2]), (0...NextcloudLimits.keptNotificationBytes).contains(bytes),
-            let mark = UInt32(parts[4]), parts[3] == "0" || parts[3] == "1"
+            let mark = UInt64(parts[4]), parts[3] == "0" || parts[3] == "1"
         else { return nil }
         self.id = id
         at = UnixTime(seconds: seconds)
