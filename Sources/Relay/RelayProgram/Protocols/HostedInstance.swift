@@ -36,6 +36,9 @@ protocol HostedInstance: Sendable {
     func sweep() async throws(StoreError) -> Bool
     /// Whether a load balancer should send it peers.
     func isReady() async -> Bool
+    /// The process is to end: calls that wait for what has not happened yet are answered, before listeners
+    /// wait for their last answers.
+    func answerWaiting()
     /// Whether it goes to its peers itself and hears none of them.
     func hearsNobody() async -> Bool
     /// What its peers refuse it, for an operator.
@@ -62,6 +65,7 @@ extension HostedInstance {
     func begin() async throws(StoreError) {}
     func sweep() async throws(StoreError) -> Bool { false }
     func isReady() async -> Bool { true }
+    func answerWaiting() {}
     func hearsNobody() async -> Bool { false }
     var troubles: [Alert] { [] }
     func isProven(over subject: Alert.Subject) -> Bool { true }

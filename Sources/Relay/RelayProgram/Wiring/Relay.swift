@@ -254,6 +254,7 @@ final class Relay: Sendable {
         services.append(watch)
         services.append(instances)
         services += listeners.listeners
+        services.append(Parting(instances))
         return services
     }
 

@@ -19,6 +19,8 @@ struct OriginInstance: HostedInstance {
 
     func takeForce() -> [any InstanceService] { [house.clock] }
 
+    func answerWaiting() { house.polls.end() }
+
     func begin() async throws(StoreError) { try await look() }
 
     func sweep() async throws(StoreError) -> Bool {
