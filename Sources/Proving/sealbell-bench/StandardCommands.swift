@@ -3,7 +3,7 @@ import ArgumentParser
 /// The commands that belong to one protocol each.
 enum StandardCommands {
     static let all: [any ParsableCommand.Type] = [
-        BenchStrangersCommand.self, BenchMarmotCommand.self, BenchNextcloudCommand.self,
-        BenchSessionCommand.self, SwarmCommand.self, BenchStatusCommand.self
+        BenchStrangersCommand.self, BenchFormsCommand.self, BenchMarmotCommand.self,
+        BenchNextcloudCommand.self, BenchSessionCommand.self, SwarmCommand.self, BenchStatusCommand.self
     ]
 }

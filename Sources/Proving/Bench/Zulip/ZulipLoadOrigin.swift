@@ -1,10 +1,18 @@
+import NIOCore
 import Primitives
 import PushModel
 import WireFormats
 
+/// How a server names devices and what its items carry (docs/conformance/zulip.md).
+package enum ZulipForm: String, Sendable, CaseIterable {
+    case v12, v11, zap
+}
+
 /// A Zulip server that exists to make load: credentials of its own, one realm, devices, and the requests.
 struct ZulipLoadOrigin: LoadOrigin {
     let host: String
+    /// What its devices and notifications are made in from now on.
+    var form = ZulipForm.v12
     private(set) var realm: String
     private(set) var devices: [LoadDevice] = []
     private let serverID: String
@@ -90,26 +98,46 @@ struct ZulipLoadOrigin: LoadOrigin {
     /// - Throws: `CryptoError` when the bouncer's key is none.
     mutating func addDevices(_ count: Int, _ kind: PushService) throws -> RequestBook {
         var book = RequestBook()
-        let keyText = Base64.text(publicKey)
         for _ in 0..<count {
             let device = Self.makeDevice(kind, world)
-            var plain: JSONObject = [
-                "token_kind": .string(kind.name), "token": .string(device.token),
-                "timestamp": .number(JSONNumber(world.now().seconds))
-            ]
-            if kind == .apns { plain["ios_app_id"] = .string(bundle) }
-            let sealed = try SealedBox.seal(
-                Secret(JSONValue.object(plain).serialized()), to: publicKey, world: world)
-            let request = ZulipRequests.form(
-                path: ZulipRequests.registerPath, host: host, authorization: authorization,
-                fields: [
-                    ("realm_uuid", realm), ("token_id", device.name), ("bouncer_public_key", keyText),
-                    ("encrypted_push_registration", Base64.text(sealed))
-                ])
+            let request = try registration(of: device, [("token_id", device.name)])
             book.add(head: request.head, body: request.body)
             devices.append(device)
         }
         return book
+    }
+
+    private func registration(
+        of device: LoadDevice, _ handle: [(String, String)]
+    ) throws -> (head: [UInt8], body: [UInt8]) {
+        var plain: JSONObject = [
+            "token_kind": .string(device.kind.name), "token": .string(device.token),
+            "timestamp": .number(JSONNumber(world.now().seconds))
+        ]
+        if device.kind == .apns { plain["ios_app_id"] = .string(bundle) }
+        let sealed = try SealedBox.seal(
+            Secret(JSONValue.object(plain).serialized()), to: publicKey, world: world)
+        return ZulipRequests.form(
+            path: ZulipRequests.registerPath, host: host, authorization: authorization,
+            fields: [("realm_uuid", realm)] + handle + [
+                ("bouncer_public_key", Base64.text(publicKey)),
+                ("encrypted_push_registration", Base64.text(sealed))
+            ])
+    }
+
+    /// Registers a device by an account id; its name is then the relay's number.
+    ///
+    /// - Returns: whether the relay answered with a number.
+    mutating func join(_ kind: PushService, over connection: CallConnection) async throws -> Bool {
+        var device = LoadDevice.make(kind, world)
+        let request = try registration(of: device, [("push_account_id", String(device.number))])
+        let call = ByteBuffer(bytes: request.head + request.body)
+        guard let reply = await connection.ask(call, within: .seconds(20)), reply.status == 200,
+            let number = try JSONValue.parse(Array(reply.body.readableBytesView))["device_id"]?.int64
+        else { return false }
+        device.name = String(number)
+        devices.append(device)
+        return true
     }
 
     /// Lets go of the devices' tokens; the relay keeps them.
@@ -148,8 +176,20 @@ struct ZulipLoadOrigin: LoadOrigin {
 
     private func write(_ device: LoadDevice, _ ciphertext: String, to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("token_id")
-        writer.string(device.name)
+        writer.key(form == .v12 ? "token_id" : "device_id")
+        if form == .v12 { writer.string(device.name) } else { writer.raw(Array(device.name.utf8)) }
+        if form == .zap {
+            writer.key("encrypted_content")
+            writer.string(ciphertext)
+            writer.key("priority")
+            writer.string("high")
+        } else {
+            writePayload(device, ciphertext, to: &writer)
+        }
+        writer.endObject()
+    }
+
+    private func writePayload(_ device: LoadDevice, _ ciphertext: String, to writer: inout JSONWriter) {
         if device.kind == .apns {
             writer.key("http_headers")
             writer.raw(Array(#"{"apns_priority":10,"apns_push_type":"alert"}"#.utf8))
@@ -159,7 +199,7 @@ struct ZulipLoadOrigin: LoadOrigin {
         }
         writer.key("payload")
         writer.beginObject()
-        writer.key("push_key_id")
+        writer.key(form == .v12 ? "push_key_id" : "push_account_id")
         writer.int(Int64(device.number))
         writer.key("encrypted_data")
         writer.string(ciphertext)
@@ -167,7 +207,6 @@ struct ZulipLoadOrigin: LoadOrigin {
             writer.key("aps")
             writer.raw(Array(#"{"mutable-content":1,"alert":{"title":"New notification"}}"#.utf8))
         }
-        writer.endObject()
         writer.endObject()
     }
 }

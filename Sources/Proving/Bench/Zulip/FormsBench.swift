@@ -1,0 +1,147 @@
+import Foundation
+import NIOCore
+import NIOPosix
+package import PushModel
+import Simulators
+
+/// Measures what a push costs in each of the three forms in which Zulip's servers ask for one: rounds of each in
+/// turn, over one relay. A ratio is the median of the ratios of single rounds.
+package struct FormsBench: Sendable {
+    /// A sink that stands already, by its base URL and the PEM text of its authority.
+    package typealias Sink = (url: String, authority: String)
+
+    private let rounds: Int
+    private let seconds: Double
+    private let executable: String
+    private let directory: String
+    private let sink: Sink?
+    private let world: World
+
+    /// - Parameters:
+    ///   - rounds: of each form, 1 to 100.
+    ///   - seconds: how long one is, 0.1 to 60.
+    ///   - executable: the `sealbell` that is run: absolute path.
+    ///   - directory: one of the measurement's own, which is there.
+    ///   - sink: `nil`: a simulated APNs in this process, whose own time is then most of what is measured.
+    package init(
+        rounds: Int, seconds: Double, executable: String, directory: String, sink: Sink?, world: World
+    ) {
+        self.rounds = rounds
+        self.seconds = seconds
+        self.executable = executable
+        self.directory = directory
+        self.sink = sink
+        self.world = world
+    }
+
+    /// - Returns: the report, and whether every request was answered by a 200 that counts all its pushes.
+    /// - Throws: `BenchError` when the measurement could not be made.
+    package func run() async throws -> (report: BenchReport, hasPassed: Bool) {
+        guard (1...100).contains(rounds), (0.1...60).contains(seconds) else { throw BenchError(.badPlan) }
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        defer { group.shutdownGracefully { _ in } }
+        let (key, authority) = (APNsKey(), try CertificateAuthority())
+        var configuration = APNsSimulatorConfiguration(environment: .production, keys: [key.registration()])
+        configuration.keptDeliveries = 16
+        let apns = try APNsSimulator(
+            configuration, authority: authority, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+        let simulated = "https://127.0.0.1:\(try await apns.start())"
+        var plan = RelayPlan(
+            executable: executable, directory: directory, apnsURL: sink?.url ?? simulated,
+            authority: sink?.authority ?? authority.certificatePEM, apnsKey: key.privateKeyPEM)
+        (plan.team, plan.keyID, plan.loads) = (key.team, key.keyID, [ZulipLoad()])
+        let stage = try RelayStage(plan, world: world)
+        do {
+            try stage.launch()
+            let address = try await stage.ready(within: .seconds(60))
+            let result = try await measure(address, stage, plan.bundle, group.next())
+            _ = await stage.stop(within: .seconds(30))
+            await apns.stop()
+            return result
+        } catch {
+            await stage.kill()
+            await apns.stop()
+            throw error
+        }
+    }
+
+    private static let devices = 1_000
+    private static let devicesPerRequest = 10
+    private static let connections = 64
+
+    private func measure(
+        _ address: RelayStage.Address, _ stage: RelayStage, _ bundle: String, _ eventLoop: any EventLoop
+    ) async throws -> (report: BenchReport, hasPassed: Bool) {
+        var origins: [ZulipLoadOrigin] = []
+        for form in ZulipForm.allCases {
+            origins.append(try await origin(form, address, stage.publicKey, bundle, eventLoop))
+        }
+        var rates: [[Double]] = [[], [], []]
+        var costs: [[Double]] = [[], [], []]
+        var hasPassed = true
+        for round in -1..<rounds {
+            for (index, origin) in origins.enumerated() {
+                let book = try book(origin)
+                let before = ProcessUsage.of(address.pid)
+                let drive = RequestDrive(
+                    host: address.host, port: address.port, book: book, pace: .max,
+                    watch: ZulipLoad().taken(Self.devicesPerRequest), eventLoop: eventLoop)
+                let result = try await drive.run(connections: Self.connections, patience: .seconds(seconds))
+                let pushes = Double(result.answered(200) * Self.devicesPerRequest)
+                let others = result.statuses.filter { $0.key != 200 }.values.reduce(0, +)
+                hasPassed =
+                    hasPassed && pushes > 0 && others == 0 && result.watched == result.answered(200)
+                // The first round warms caches.
+                guard round >= 0, let before, let after = ProcessUsage.of(address.pid) else { continue }
+                rates[index].append(pushes / max(result.span.inSeconds, 1e-3))
+                costs[index].append((after.cpu - before.cpu).inSeconds * 1e6 / max(pushes, 1))
+            }
+        }
+        return (report(rates, costs), hasPassed && rates.allSatisfy { $0.count == rounds })
+    }
+
+    private func origin(
+        _ form: ZulipForm, _ address: RelayStage.Address, _ publicKey: [UInt8], _ bundle: String,
+        _ eventLoop: any EventLoop
+    ) async throws -> ZulipLoadOrigin {
+        var origin = ZulipLoadOrigin(
+            host: "\(address.host):\(address.port)", publicKey: publicKey, bundle: bundle, world: world)
+        origin.form = form
+        for book in origin.signUp() { try await book.setUp(at: address, eventLoop) }
+        if form == .v12 {
+            try await origin.addDevices(Self.devices, .apns).setUp(at: address, eventLoop)
+            return origin
+        }
+        let connection = try await CallConnection.connect(
+            host: address.host, port: address.port, eventLoop: eventLoop)
+        defer { connection.close() }
+        for _ in 0..<Self.devices {
+            guard try await origin.join(.apns, over: connection) else { throw BenchError(.setUpRefused) }
+        }
+        return origin
+    }
+
+    private func book(_ origin: ZulipLoadOrigin) throws -> RequestBook {
+        let pushes = RelayBenchPlan.mostPerSecond * seconds
+        var book = RequestBook()
+        for number in 0..<max(1, Int(pushes) / Self.devicesPerRequest) {
+            let first = number * Self.devicesPerRequest % Self.devices
+            let request = try origin.notify(
+                origin.devices[first..<first + Self.devicesPerRequest], contentBytes: 256)
+            book.add(head: request.head, body: request.body)
+        }
+        return book
+    }
+
+    private func report(_ rates: [[Double]], _ costs: [[Double]]) -> BenchReport {
+        var report = BenchReport()
+        report.add("rounds", rounds)
+        for (form, (rate, cost)) in zip(ZulipForm.allCases, zip(rates, costs)) where !rate.isEmpty {
+            report.add("\(form.rawValue)_pushes_per_second", Int(MarmotBench.median(rate)))
+            report.add("\(form.rawValue)_relay_microseconds_a_push", MarmotBench.median(cost), digits: 1)
+            let ratios = zip(rate, rates[0]).map { $0 / $1 }
+            if form != .v12 { report.add("\(form.rawValue)_beside_v12", MarmotBench.median(ratios)) }
+        }
+        return report
+    }
+}
