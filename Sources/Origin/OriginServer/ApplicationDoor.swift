@@ -117,8 +117,10 @@ package struct ApplicationDoor: HTTPFace {
     private func notify(_ inbound: HTTPInbound) async throws(ApplicationRefusal) -> [UInt8] {
         let call = try ApplicationCall(inbound, Self.contentBytes, Self.keyBytes, Self.withdrawn)
         if let wait = pace.take() { throw .rateLimited(wait) }
-        let id = Hex.encode(world.randomBytes(16))
         let record = call.key.map { self.record(of: $0, user: call.user) }
+        // Of one key one id, so that a call that was cut off in between and comes again is known as the same.
+        let id =
+            record.map { $0.name.reveal { Hex.encode($0.prefix(16)) } } ?? Hex.encode(world.randomBytes(16))
         if let record, let stands = try await find(record) { return stands }
         let now = world.now()
         // The answer stands under the key in the commit that owes the notification, so that whoever repeats

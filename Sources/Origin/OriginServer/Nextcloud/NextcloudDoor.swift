@@ -84,10 +84,13 @@ package struct NextcloudNotifier: Sendable {
     private let users: NextcloudUsers
     /// What the origin's own notifications are about.
     private static let objectType = "sealbell"
+    /// As long as an application's key is remembered.
+    private static let repeats = Duration.seconds(86_400)
 
     package init(_ users: NextcloudUsers) { self.users = users }
 
-    /// - Parameter id: of the notification at this server: 32 hex digits.
+    /// - Parameter id: of the notification at this server: 32 hex digits. One that was owed within a day is
+    ///   not owed again.
     /// - Returns: for how many devices it is owed now.
     package func notify(
         _ user: OriginUser, id: String, _ content: NotificationContent
@@ -95,10 +98,15 @@ package struct NextcloudNotifier: Sendable {
         let draft = StoredNotification.Draft(
             app: "sealbell", subject: content.text, objectType: Self.objectType, objectID: id)
         let origin = users.ground.origin
-        let step = try await users.change(user, makes: false) {
-            registrations, moment throws(NextcloudError) in
-            // Nobody would ever read it.
-            guard !registrations.devices.isEmpty else { return NextcloudStep(settled: []) }
+        let step = try await users.change(
+            user, makes: false, needs: { $0.candidates(objectType: Self.objectType, objectIDs: [id]) }
+        ) { registrations, moment throws(NextcloudError) in
+            let isRepeat = moment.texts.contains {
+                $0.draft.objectType == Self.objectType && $0.draft.objectID == id
+                    && moment.now.since($0.at) < Self.repeats
+            }
+            // Without a device nobody would ever read it.
+            guard !isRepeat, !registrations.devices.isEmpty else { return NextcloudStep(settled: []) }
             return try registrations.notify(
                 draft, of: moment.person, conditions: moment.conditions, at: origin, now: moment.now)
         }

@@ -86,15 +86,17 @@ extension OriginHouse: OriginNotifying {
     ) async throws(OriginError) -> Int? {
         let now = world.now()
         let user = try await user(name)
-        let owed = try await owe(to: user, id: id, beside: beside) { user in
+        // First, and known by its id: the answer stands under an application's key only once both are owed,
+        // and whoever repeats a call that was cut off in between owes this half once.
+        let cloud = try await cloudNotifier.notify(user, id: id, content)
+        let owed = try await owe(to: user, id: id, beside: { beside($0 + cloud) }) { user in
             .message(
                 ZulipMessage(
                     id: Self.message(id), time: now.seconds, content: ZulipMessage.cut(content.text),
                     senderID: user.id, senderName: content.sender ?? user.name,
                     senderAvatarURL: self.settings.url, recipient: .direct(userIDs: [user.id])))
         }
-        guard let owed else { return nil }
-        return owed + (try await cloudNotifier.notify(user, id: id, content))
+        return owed.map { $0 + cloud }
     }
 
     private func user(_ name: String) async throws(OriginError) -> OriginUser {

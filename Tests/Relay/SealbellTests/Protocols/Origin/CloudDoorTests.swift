@@ -1,4 +1,5 @@
 import Foundation
+import OriginServer
 import PushModel
 import PushTesting
 import Simulators
@@ -110,6 +111,18 @@ struct CloudDoorTests {
                 .withdraw, #"{"user":"ada","ids":["\#(second["id"]?.string ?? "")"]}"#)
             #expect(backing["devices"]?.int64 == 1)
             _ = try await arrivals.next("a second removal")
+
+            // What was cut off between its two halves, and comes again, is owed once.
+            let house = try #require(
+                running.origin.relay.hosted.compactMap { $0 as? OriginInstance }.first
+            ).house
+            let third = String(repeating: "a", count: 32)
+            for expected in [1, 0] {
+                let owed = try await house.notify(
+                    Self.user, id: third, NotificationContent(text: "Once"), beside: { _ in [] })
+                #expect(owed == expected)
+            }
+            _ = try await arrivals.next("a third text")
 
             let gone = await device("unregister")
             #expect(gone == ["server: HTTP 202", "relay: HTTP 200", "unregistered"])
