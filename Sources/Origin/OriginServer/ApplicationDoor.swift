@@ -291,7 +291,8 @@ private struct ApplicationRefusal: Error {
         case .overloaded, .damagedRecord: self = .overloaded
         case .rateLimited: self = .rateLimited(.seconds(1))
         case .unknownUser: self.init(404, error.sentence)
-        case .tooMuchContent, .badName, .nameTaken, .unknownRealm, .tooManyRealms, .tooManyKeys:
+        case .tooMuchContent, .badName, .nameTaken, .unknownRealm, .tooManyRealms, .tooManyKeys,
+            .realmInUse:
             self.init(400, error.sentence)
         }
     }

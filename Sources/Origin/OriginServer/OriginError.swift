@@ -9,12 +9,14 @@ package enum OriginErrorCode: String, PushErrorCode {
     case damagedRecord
     case tooMuchContent
     case badName, nameTaken, unknownRealm, unknownUser, tooManyRealms, tooManyKeys
+    case realmInUse
 
     package var blame: Blame {
         switch self {
         case .overloaded, .damagedRecord: .ourselves
         case .rateLimited, .tooMuchContent: .peer
-        case .badName, .nameTaken, .unknownRealm, .unknownUser, .tooManyRealms, .tooManyKeys: .operator
+        case .badName, .nameTaken, .unknownRealm, .unknownUser, .tooManyRealms, .tooManyKeys, .realmInUse:
+            .operator
         }
     }
 
@@ -37,6 +39,7 @@ package enum OriginErrorCode: String, PushErrorCode {
         case .unknownRealm: "There is no realm of that name."
         case .unknownUser: "There is no user of that name."
         case .tooManyRealms: "There are as many realms as one origin may have."
+        case .realmInUse: "The realm has users; remove them first."
         case .tooManyKeys: "This user has as many app passwords as one may have."
         }
     }

@@ -101,6 +101,25 @@ package final class OriginPeople: Sendable {
         return realm
     }
 
+    /// Removes a realm that has no users.
+    ///
+    /// - Throws: `.unknownRealm`, `.realmInUse`.
+    package func removeRealm(_ name: String) async throws(OriginError) {
+        guard let realm = try await readRealms().first(where: { $0.name == name }) else {
+            throw OriginError(.unknownRealm)
+        }
+        var after: UInt64? = 0
+        while let next = after {
+            let page = try await users(after: next)
+            if page.users.contains(where: { $0.realm == realm.uuid }) { throw OriginError(.realmInUse) }
+            after = page.next
+        }
+        try await commit([
+            .delete(space.realm(realm.uuid), if: .any), .delete(space.stale(realm.uuid), if: .any)
+        ])
+        try await load()
+    }
+
     private func put(_ realm: OriginRealm, if condition: Condition) -> Change {
         .put(
             Record(key: space.realm(realm.uuid), touchedAt: world.now(), body: realm.body), if: condition)

@@ -4,8 +4,8 @@ import NIOPosix
 package import PushModel
 import Simulators
 
-/// Measures what a push costs in each of the three forms in which Zulip's servers ask for one: rounds of each in
-/// turn, over one relay. A ratio is the median of the ratios of single rounds.
+/// Measures what a push costs in each of the three forms in which Zulip's servers ask for one: rounds of each
+/// in turn, over one relay. A ratio is the median of the ratios of single rounds.
 package struct FormsBench: Sendable {
     /// A sink that stands already, by its base URL and the PEM text of its authority.
     package typealias Sink = (url: String, authority: String)

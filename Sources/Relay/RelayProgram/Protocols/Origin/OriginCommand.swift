@@ -48,9 +48,10 @@ struct OriginSignUpCommand: SealbellCommand {
 /// `sealbell origin realm`.
 struct OriginRealmCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "realm", abstract: "Adds, lists and sets realms: organizations of users.",
+        commandName: "realm", abstract: "Adds, lists, sets and removes realms: organizations of users.",
         subcommands: [
-            OriginRealmAddCommand.self, OriginRealmListCommand.self, OriginRealmSetCommand.self
+            OriginRealmAddCommand.self, OriginRealmListCommand.self, OriginRealmSetCommand.self,
+            OriginRealmRemoveCommand.self
         ])
 }
 
@@ -123,6 +124,25 @@ struct OriginRealmSetCommand: SealbellCommand {
             json.bool(requires == .on)
         }
         adminListener.show(answer, shell) { _ in ["\(name): encryption required \(requires.rawValue)"] }
+        return .done
+    }
+}
+
+struct OriginRealmRemoveCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Removes a realm that has no users, and tells the relay.")
+
+    @Argument(help: "The realm's name.")
+    var name: String
+
+    @OptionGroup var adminListener: AdminListenerOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let answer = try await adminListener.ask(OriginDesk.Path.removeRealm.rawValue, shell) { json in
+            json.key("name")
+            json.string(name)
+        }
+        adminListener.show(answer, shell) { ["\(name) is removed.  relay: \($0["relay"]?.string ?? "")"] }
         return .done
     }
 }

@@ -13,6 +13,7 @@ struct OriginDesk: Sendable {
         case realms = "/origin/realms"
         case addRealm = "/origin/realms/add"
         case setRealm = "/origin/realms/set"
+        case removeRealm = "/origin/realms/remove"
         case users = "/origin/users"
         case addUser = "/origin/users/add"
         case renewKey = "/origin/users/key"
@@ -41,6 +42,9 @@ struct OriginDesk: Sendable {
             call(.realms, changes: false) { house, _ throws(DeskRefusal) in realms(house) },
             call(.addRealm) { house, inbound throws(DeskRefusal) in try await addRealm(house, inbound) },
             call(.setRealm) { house, inbound throws(DeskRefusal) in try await setRealm(house, inbound) },
+            call(.removeRealm) { house, inbound throws(DeskRefusal) in
+                try await removeRealm(house, inbound)
+            },
             call(.users, changes: false) { house, inbound throws(DeskRefusal) in
                 try await users(house, inbound)
             },
@@ -148,7 +152,21 @@ struct OriginDesk: Sendable {
         let realm = try await Self.done { () throws(OriginError) in
             try await house.require(requires, of: name)
         }
-        return Self.object { Self.write(realm, &$0) }
+        var json = JSONWriter(reserving: 512)
+        Self.write(realm, &json)
+        return json.bytes
+    }
+
+    private func removeRealm(
+        _ house: OriginHouse, _ inbound: HTTPInbound
+    ) async throws(DeskRefusal) -> [UInt8] {
+        let name = try Self.text(try inbound.object(), "name")
+        try await Self.done { () throws(OriginError) in try await house.people.removeRealm(name) }
+        let told = await house.upkeep.tellRealms()
+        return Self.object { json in
+            json.member("name", name)
+            json.member("relay", told.word)
+        }
     }
 
     // MARK: Users
@@ -278,7 +296,7 @@ struct OriginDesk: Sendable {
                 case .overloaded, .damagedRecord: 503
                 case .rateLimited: 429
                 case .unknownRealm, .unknownUser: 404
-                case .nameTaken, .tooManyKeys, .tooManyRealms: 409
+                case .nameTaken, .tooManyKeys, .tooManyRealms, .realmInUse: 409
                 case .badName, .tooMuchContent: 400
                 }
             throw .told(status, error.sentence)

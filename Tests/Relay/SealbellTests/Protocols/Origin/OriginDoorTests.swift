@@ -140,6 +140,46 @@ struct OriginDoorTests {
         }
     }
 
+    @Test("A realm that comes to require encryption tells its clients, and goes when it has no users")
+    func realms() async throws {
+        try await RunningOrigin.run(inOneProcess: true) { running, key in
+            func ask(_ method: String, _ path: String) async throws -> JSONValue {
+                try JSONValue.parse(
+                    try await OriginPhone.ask(running, RunningOrigin.user, key, method, path, Secret([])).body
+                )
+            }
+            let opened = try await ask("POST", "/api/v1/register")
+            #expect(opened["realm_require_e2ee_push_notifications"]?.bool == false)
+            let queue = try #require(opened["queue_id"]?.string)
+            _ = try await running.deskJSON(.setRealm, #"{"name":"acme","require_e2ee":true}"#)
+            let events = try await ask("GET", "/api/v1/events?queue_id=\(queue)&last_event_id=-1")
+            let event = try #require(events["events"]?.array?.first)
+            #expect(event["type"]?.string == "realm")
+            #expect(event["property"]?.string == "require_e2ee_push_notifications")
+            #expect(event["value"]?.bool == true)
+            let now = try await ask("POST", "/api/v1/register")
+            #expect(now["realm_require_e2ee_push_notifications"]?.bool == true)
+            // The same again changes nothing, and tells nobody.
+            _ = try await running.deskJSON(.setRealm, #"{"name":"acme","require_e2ee":true}"#)
+            let quiet = try await ask(
+                "GET", "/api/v1/events?queue_id=\(queue)&last_event_id=0&dont_block=true")
+            #expect(quiet["events"]?.array?.first?["type"]?.string == "heartbeat")
+
+            _ = try await ask("POST", "/api/v1/users/me/apns_device_token")
+            let status = try JSONValue.parse(
+                try await running.origin.admin(OriginDesk.Path.status.rawValue).body)
+            #expect(status["legacy_refused"]?.int64 == 1 && status["realms_requiring"]?.int64 == 1)
+
+            #expect(try await running.deskAnswer(.removeRealm, ["name": "acme"]).status == 409)
+            #expect(try await running.deskAnswer(.removeRealm, ["name": "other"]).status == 404)
+            _ = try await running.desk(.removeUser, ["name": RunningOrigin.user])
+            #expect(try await ask("POST", "/api/v1/register")["code"]?.string == "INVALID_API_KEY")
+            _ = try await running.desk(.removeRealm, ["name": "acme"])
+            let settings = try await running.origin.door("origin").ask("GET", "/api/v1/server_settings")
+            #expect(settings.status == 404)
+        }
+    }
+
     @Test("A poll that waits is answered when the server stops, and does not hold it")
     func stop() async throws {
         var answered: Task<Int, any Error>?
