@@ -4,8 +4,9 @@ import Synchronization
 /// One thing at a time for each user, in the order of asking: state is read, changed and committed, and
 /// clients hear of it, before the next is looked at.
 package final class UserTurns: Sendable {
-    /// Who waits for one user: more calls at once than a user's clients make are somebody's mistake.
-    package static let waiting = 64
+    /// Who waits for one user: a hundred phones of one account that all come back at once, twice over, and
+    /// some 100 KiB.
+    package static let waiting = 256
 
     private let queues = Mutex<[String: [CheckedContinuation<Void, Never>]]>([:])
 
@@ -46,7 +47,7 @@ package final class UserTurns: Sendable {
                 queues[user] = nil
                 return nil
             }
-            // At most 64 of them.
+            // At most 256 of them.
             let next = waiting.removeFirst()
             queues[user] = waiting
             return next

@@ -13,6 +13,9 @@ extension NextcloudLimits {
     public static let appPasswordIdle = Duration.seconds(60 * 86_400)
     /// Room to write an entry into: the largest that we write has 1,180.
     public static let entryRoomBytes = 1_536
+    /// Entries of one call that a store keeps in a row, readable and as they are sent: less than 2 MB of the
+    /// 4 MiB that a row holds.
+    public static let entriesPerRow = 512
     /// Entries that an origin sends in one call: 16 MB on the wire, as much as this relay takes.
     public static let entriesSentAtOnce = 13_000
     /// Answers that an origin or a device reads: a list of 13,000 unknown devices has 1.2 MB.

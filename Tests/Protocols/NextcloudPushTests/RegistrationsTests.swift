@@ -143,6 +143,24 @@ struct RegistrationsTests {
             ).entries.count == 12)
     }
 
+    @Test("What is too much for one row of a store goes in several calls, in order and whole")
+    func largeWithdrawal() throws {
+        var user = try StoredEnds()
+        try user.join(41, agent: StoredEnds.files)
+        let count = NextcloudLimits.entriesPerRow + 1
+        for number in 0..<count { _ = try user.notify("\(number)", app: "files") }
+        let step = try user.state.withdraw(
+            (1...count).map(Int64.init), of: user.ends.user, conditions: user.conditions, at: user.origin,
+            now: Ends.now)
+        #expect(step.entries.count == count)
+        #expect(step.byProxy.map(\.count) == [NextcloudLimits.entriesPerRow, 1])
+        let together = step.byProxy.flatMap { $0 }
+        #expect(zip(together, step.entries).allSatisfy { $0.json == $1.json })
+        let largest = step.byProxy[0]
+        let kept = largest.reduce(0) { $0 + ProxyQueue.Waiting($1, since: Ends.now).encoded().count + 4 }
+        #expect(user.origin.call(largest).body.count + kept < 3 << 20)
+    }
+
     @Test("The test reaches the devices of the group that asks, and says its number")
     func selfTest() throws {
         var user = try StoredEnds()

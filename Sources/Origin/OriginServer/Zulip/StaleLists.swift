@@ -33,7 +33,9 @@ package struct StaleLists: Sendable {
                     [call(realm.uuid, after: 0, now)], at(realm.uuid, now + after), .revision(record.revision)
                 )
             } else if next == nil {
-                let wait = atOnce ? Duration.zero : StaleListRun.firstRun(using: &generator)
+                let wait =
+                    atOnce
+                    ? StaleListRun.nextRun(using: &generator) : StaleListRun.firstRun(using: &generator)
                 try await commit(
                     atOnce ? [call(realm.uuid, after: 0, now)] : [], at(realm.uuid, now + wait), .absent)
             }

@@ -40,12 +40,13 @@ public struct NextcloudStep: Sendable {
     /// - Parameter deletes: of ``NextcloudRegistrations/settle(_:to:)``.
     public init(settled deletes: [Int64]) { self.init(answer: .done, hasChanged: !deletes.isEmpty) }
 
-    /// The entries, grouped by proxy: one call each (§4.6).
+    /// The entries, grouped by proxy: one call each (§4.6), or several where one would be too much for a
+    /// store's row: a hundred devices that are told of many withdrawals.
     public var byProxy: [[SealedEntry]] {
         var groups: [[SealedEntry]] = []
         var places: [String: Int] = [:]
         for entry in entries {
-            if let place = places[entry.proxy] {
+            if let place = places[entry.proxy], groups[place].count < NextcloudLimits.entriesPerRow {
                 groups[place].append(entry)
             } else {
                 places[entry.proxy] = groups.count

@@ -101,7 +101,7 @@ final class Relay: Sendable {
             HostingGround(
                 delivery: delivery, registry: store.sealed, web: web,
                 webTrusting: { file in
-                    var options = around.web
+                    var options = Self.options(configuration, around.web)
                     options.extraAuthorities.append(file)
                     return HTTPSFetch(options, group: around.group, world: around.world)
                 }, neighbours: { [beside] in beside.instances }, group: around.group,

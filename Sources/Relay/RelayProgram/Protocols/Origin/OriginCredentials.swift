@@ -1,3 +1,8 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
 import PushModel
 import WireFormats
 import ZulipPush
@@ -25,6 +30,9 @@ enum OriginCredentials {
             return (ZulipOrigin(id: id.text, key: key, version: version), key)
         }
     }
+
+    /// What is not there is gone as well.
+    static func remove(_ file: String) { unlink(file) }
 
     static func write(_ id: String, _ key: Secret, to file: String) throws(CommandFailure) {
         var writer = JSONWriter()

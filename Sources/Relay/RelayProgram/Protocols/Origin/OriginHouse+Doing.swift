@@ -11,6 +11,9 @@ extension OriginHouse {
     /// Signs this server up at the relay, with an id and a key of its own. Both stand in the file before the
     /// relay is called; called again, it uses what stands there.
     ///
+    /// A new key stands in a file beside it until the relay is known to have it: whoever is killed in between
+    /// has both keys, and the next sign-up finds out which one the relay takes.
+    ///
     /// - Parameter rotates: the key is exchanged for a new one.
     func signUp(rotates: Bool) async throws(CommandFailure) -> OriginUpkeep.Told {
         guard let mail = settings.contact ?? (settings.relay == nil ? "admin@\(hostName)" : nil) else {
@@ -19,28 +22,38 @@ extension OriginHouse {
         }
         let file = settings.credentialsFile
         let stored = try OriginCredentials.read(file)
+        var next = try OriginCredentials.read(file + Self.nextKey)
         var generator = SystemRandomNumberGenerator()
-        let old: ZulipOrigin
+        let origin: ZulipOrigin
         if let stored {
-            old = stored.origin
+            origin = stored.origin
+            if rotates, next == nil {
+                let key = ZulipOrigin.invent(version: OriginCredentials.version, using: &generator).key
+                try OriginCredentials.write(origin.id, key, to: file + Self.nextKey)
+                next = try OriginCredentials.read(file + Self.nextKey)
+            }
         } else {
             let invented = ZulipOrigin.invent(version: OriginCredentials.version, using: &generator)
             try OriginCredentials.write(invented.origin.id, invented.key, to: file)
-            old = invented.origin
+            origin = invented.origin
         }
-        var newKey: Secret?
-        if rotates, stored != nil {
-            let key = ZulipOrigin.invent(version: OriginCredentials.version, using: &generator).key
-            // Beside the old one until the relay has said yes.
-            try OriginCredentials.write(old.id, key, to: file + ".new")
-            newKey = key
+        var told = await upkeep.signUp(origin, host: host, mail: mail, newKey: rotates ? next?.key : nil)
+        var takesNext = rotates
+        if case .refused = told, let next {
+            // The answer to an earlier exchange was lost.
+            told = await upkeep.signUp(next.origin, host: host, mail: mail)
+            takesNext = true
         }
-        let told = await upkeep.signUp(old, host: host, mail: mail, newKey: newKey)
         guard case .told = told else { return told }
-        if let newKey { try OriginCredentials.write(old.id, newKey, to: file) }
+        if takesNext, let next {
+            try OriginCredentials.write(origin.id, next.key, to: file)
+            OriginCredentials.remove(file + Self.nextKey)
+        }
         try upkeep.readCredentials()
         return told
     }
+
+    private static let nextKey = ".new"
 
     private var hostName: Substring { host.prefix { $0 != ":" } }
 

@@ -19,7 +19,7 @@ final class OriginHouse: Sendable {
     let door: ZulipDoor
     private let cloudDoor: NextcloudDoor
     let cloudNotifier: NextcloudNotifier
-    private let applications: Secret?
+    private let applications: Held<Secret?>
     private let registry: any Registry
     let lanes: OwnLanes
     let clock: PollClock
@@ -66,9 +66,7 @@ final class OriginHouse: Sendable {
         notifier = ZulipNotifier(users)
         door = ZulipDoor(users, notifier)
         registry = ground.registry
-        applications = try settings.applicationTokenFile.map { (file) throws(CommandFailure) in
-            try CredentialShelf.read(file).trimmed
-        }
+        applications = Held(try Self.token(settings))
         let staleLists = StaleLists(users)
         let cloud = NextcloudUsers(
             NextcloudGround(
@@ -87,9 +85,24 @@ final class OriginHouse: Sendable {
             file: settings.credentialsFile)
     }
 
+    private static func token(_ settings: OriginSection) throws(CommandFailure) -> Secret? {
+        try settings.applicationTokenFile.map { (file) throws(CommandFailure) in
+            try CredentialShelf.read(file).trimmed
+        }
+    }
+
+    /// Reads its files again, at a reload.
+    ///
+    /// - Throws: what is wrong with one; those that are in force stay.
+    func readFiles() throws(CommandFailure) {
+        let token = try Self.token(settings)
+        try upkeep.readCredentials()
+        applications.value = token
+    }
+
     /// What stands behind the origin's listener.
     var faces: [any HTTPFace] {
-        guard let applications else { return [door, cloudDoor] }
+        guard let applications = applications.value else { return [door, cloudDoor] }
         return [
             door, cloudDoor,
             ApplicationDoor(

@@ -21,7 +21,7 @@ enum OriginProtocol: HostedProtocol {
         on ground: HostingGround, replacing old: (any HostedInstance)?
     ) throws(CommandFailure) -> any HostedInstance {
         if let house = (old as? OriginInstance)?.house, house.settings == settings {
-            try house.upkeep.readCredentials()
+            try house.readFiles()
             return OriginInstance(house)
         }
         return OriginInstance(try OriginHouse(instance.name, settings, on: ground))

@@ -180,6 +180,38 @@ struct OriginDoorTests {
         }
     }
 
+    @Test(
+        "Whenever a process was killed that exchanged its key, the next sign-up has the right one",
+        arguments: [false, true])
+    func rotation(_ hadReachedRelay: Bool) async throws {
+        try await RunningOrigin.run(inOneProcess: false) { running, _ in
+            let house = try #require(running.origin.relay.hosted.compactMap { $0 as? OriginInstance }.first)
+                .house
+            let file = house.settings.credentialsFile
+            let old = try #require(try OriginCredentials.read(file))
+            var random = SystemRandomNumberGenerator()
+            let key = ZulipOrigin.invent(version: "12.0", using: &random).key
+            // As far as a process came that was killed then.
+            try OriginCredentials.write(old.origin.id, key, to: file + ".new")
+            if hadReachedRelay {
+                let told = await house.upkeep.signUp(
+                    old.origin, host: house.host, mail: "ops@acme.example", newKey: key)
+                guard case .told = told else {
+                    Issue.record("the relay has not exchanged the key: \(told)")
+                    return
+                }
+            }
+            _ = try await running.deskJSON(.signUp, #"{"rotate":true}"#)
+            #expect(try #require(try OriginCredentials.read(file)).key == key)
+            #expect(try OriginCredentials.read(file + ".new") == nil)
+            let realm = try await running.desk(.addRealm, ["name": "second"])
+            #expect(realm["relay"]?.string == "told")
+            // Without a word of rotation it stays as it is.
+            _ = try await running.desk(.signUp, [:])
+            #expect(try #require(try OriginCredentials.read(file)).key == key)
+        }
+    }
+
     @Test("A poll that waits is answered when the server stops, and does not hold it")
     func stop() async throws {
         var answered: Task<Int, any Error>?
