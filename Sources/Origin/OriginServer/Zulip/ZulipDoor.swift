@@ -108,6 +108,7 @@ package final class ZulipDoor: HTTPFace {
     }
 
     private func settings(_ inbound: HTTPInbound) async throws(DoorRefusal) -> [UInt8] {
+        // Right behind a start.
         if ground.people.realms.isEmpty {
             do throws(OriginError) { try await ground.people.load() } catch { throw .overloaded }
         }

@@ -138,10 +138,7 @@ struct OriginRealmRemoveCommand: SealbellCommand {
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await adminListener.ask(OriginDesk.Path.removeRealm.rawValue, shell) { json in
-            json.key("name")
-            json.string(name)
-        }
+        let answer = try await adminListener.ask(.removeRealm, ["name": name], shell)
         adminListener.show(answer, shell) { ["\(name) is removed.  relay: \($0["relay"]?.string ?? "")"] }
         return .done
     }
@@ -242,10 +239,7 @@ struct OriginUserRemoveCommand: SealbellCommand {
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await adminListener.ask(OriginDesk.Path.removeUser.rawValue, shell) { json in
-            json.key("name")
-            json.string(name)
-        }
+        let answer = try await adminListener.ask(.removeUser, ["name": name], shell)
         adminListener.show(answer, shell) { _ in ["\(name) is removed."] }
         return .done
     }
@@ -265,12 +259,7 @@ struct OriginNotifyCommand: SealbellCommand {
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await adminListener.ask(OriginDesk.Path.notify.rawValue, shell) { json in
-            json.key("user")
-            json.string(user)
-            json.key("text")
-            json.string(text)
-        }
+        let answer = try await adminListener.ask(.notify, ["user": user, "text": text], shell)
         adminListener.show(answer, shell) {
             [
                 "\($0["id"]?.string ?? "")  owed to \($0["devices"]?.int64 ?? 0) devices",
@@ -306,6 +295,18 @@ struct OriginNotificationCommand: SealbellCommand {
 }
 
 extension AdminListenerOptions {
+    /// Asks the running origin for something, with these members.
+    func ask(
+        _ path: OriginDesk.Path, _ members: KeyValuePairs<String, String>, _ shell: Shell
+    ) async throws(CommandFailure) -> JSONValue {
+        try await ask(path.rawValue, shell) { json in
+            for (name, value) in members {
+                json.key(name)
+                json.string(value)
+            }
+        }
+    }
+
     /// The answer as it came with `--json`, else these lines.
     func show(_ answer: JSONValue, _ shell: Shell, _ lines: (JSONValue) -> [String]) {
         if json {

@@ -22,7 +22,7 @@ final class OriginHouse: Sendable {
     private let applications: Held<Secret?>
     private let registry: any Registry
     let lanes: OwnLanes
-    let clock: PollClock
+    let clock: OriginClock
     let upkeep: OriginUpkeep
     let troubles: OriginTroubles
     let world: World
@@ -61,7 +61,6 @@ final class OriginHouse: Sendable {
         facts.eventsPerQueue = settings.limits.eventsPerQueue
         facts.waitingPolls = settings.limits.waitingPolls
         polls = EventPolls(facts, ground.world)
-        clock = PollClock(polls)
         users = ZulipUsers(zulip, facts, polls: polls)
         notifier = ZulipNotifier(users)
         door = ZulipDoor(users, notifier)
@@ -83,6 +82,7 @@ final class OriginHouse: Sendable {
         upkeep = OriginUpkeep(
             users, settings.staleList ? staleLists : nil, web: web, credentials: credentials,
             file: settings.credentialsFile)
+        clock = OriginClock(polls, upkeep, ground.world, ground.journal)
     }
 
     private static func token(_ settings: OriginSection) throws(CommandFailure) -> Secret? {

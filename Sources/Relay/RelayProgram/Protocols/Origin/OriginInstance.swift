@@ -21,17 +21,8 @@ struct OriginInstance: HostedInstance {
 
     func answerWaiting() { house.polls.end() }
 
-    func begin() async throws(StoreError) { try await look() }
-
     func sweep() async throws(StoreError) -> Bool {
         house.polls.sweep()
-        try await look()
         return false
-    }
-
-    private func look() async throws(StoreError) {
-        do throws(OriginError) { try await house.upkeep.look() } catch {
-            throw StoreError(error.code == .damagedRecord ? .corrupt : .unavailable)
-        }
     }
 }

@@ -40,10 +40,7 @@ struct OriginTestCommand: SealbellCommand {
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await adminListener.ask(OriginDesk.Path.test.rawValue, shell) { json in
-            json.key("user")
-            json.string(user)
-        }
+        let answer = try await adminListener.ask(.test, ["user": user], shell)
         adminListener.show(answer, shell) {
             ["\($0["id"]?.string ?? "")  owed to \($0["devices"]?.int64 ?? 0) devices"]
         }
@@ -60,7 +57,7 @@ struct OriginStaleCommand: SealbellCommand {
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await adminListener.ask(OriginDesk.Path.stale.rawValue, shell) { _ in }
+        let answer = try await adminListener.ask(.stale, [:], shell)
         adminListener.show(answer, shell) { ["asked for \($0["realms"]?.int64 ?? 0) realms"] }
         return .done
     }
@@ -83,10 +80,7 @@ struct OriginRegistrationsListCommand: SealbellCommand {
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await adminListener.ask(OriginDesk.Path.registrations.rawValue, shell) { json in
-            json.key("user")
-            json.string(user)
-        }
+        let answer = try await adminListener.ask(.registrations, ["user": user], shell)
         adminListener.show(answer, shell) { answer in
             (answer["registrations"]?.array ?? []).map { one in
                 let since = one["waiting_since"]?.int64.map {
@@ -113,12 +107,8 @@ struct OriginRegistrationsDropCommand: SealbellCommand {
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await adminListener.ask(OriginDesk.Path.drop.rawValue, shell) { json in
-            json.key("user")
-            json.string(user)
-            json.key("device")
-            json.string(device.joined(separator: " "))
-        }
+        let answer = try await adminListener.ask(
+            .drop, ["user": user, "device": device.joined(separator: " ")], shell)
         adminListener.show(answer, shell) { _ in ["\(device.joined(separator: " ")) is dropped."] }
         return .done
     }

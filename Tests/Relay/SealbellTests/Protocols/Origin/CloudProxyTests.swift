@@ -1,9 +1,7 @@
 import HTTPIngress
-import NIOPosix
 import PushModel
 import PushTesting
 import RSAKeys
-import ServiceLifecycle
 import Synchronization
 import Testing
 import WireFormats
@@ -34,22 +32,7 @@ private final class PlayedProxy: HTTPFace {
 
     static func serving(_ body: (PlayedProxy, String) async throws -> Void) async throws {
         let proxy = PlayedProxy()
-        let listener = try HTTPListener(
-            configured("proxy"), at: .init(host: "127.0.0.1", port: 0), router: try HTTPRouter([proxy]),
-            group: MultiThreadedEventLoopGroup.singleton, world: .live, journal: .silent,
-            metrics: sharedMetrics)
-        let port = try await listener.open()
-        let group = ServiceGroup(services: [listener], gracefulShutdownSignals: [], logger: silentLogger)
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
-            let outcome: Result<Void, any Error>
-            do { outcome = .success(try await body(proxy, "http://localhost:\(port)/proxy/")) } catch {
-                outcome = .failure(error)
-            }
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
-            try outcome.get()
-        }
+        try await proxy.serving { port in try await body(proxy, "http://localhost:\(port)/proxy/") }
     }
 }
 

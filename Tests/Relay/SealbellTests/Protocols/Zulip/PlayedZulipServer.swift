@@ -1,9 +1,7 @@
 import Foundation
 import HTTPIngress
-import NIOPosix
 import PushModel
 import PushTesting
-import ServiceLifecycle
 import Synchronization
 import WireFormats
 
@@ -65,21 +63,6 @@ final class PlayedZulipServer: HTTPFace {
     /// Serves on a free port, and gives `body` its address.
     static func serving(_ body: (PlayedZulipServer, String) async throws -> Void) async throws {
         let server = PlayedZulipServer()
-        let listener = try HTTPListener(
-            configured("zulip"), at: .init(host: "127.0.0.1", port: 0), router: try HTTPRouter([server]),
-            group: MultiThreadedEventLoopGroup.singleton, world: .live, journal: .silent,
-            metrics: sharedMetrics)
-        let port = try await listener.open()
-        let group = ServiceGroup(services: [listener], gracefulShutdownSignals: [], logger: silentLogger)
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
-            let outcome: Result<Void, any Error>
-            do { outcome = .success(try await body(server, "http://127.0.0.1:\(port)")) } catch {
-                outcome = .failure(error)
-            }
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
-            try outcome.get()
-        }
+        try await server.serving { port in try await body(server, "http://127.0.0.1:\(port)") }
     }
 }
