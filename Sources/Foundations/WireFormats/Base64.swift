@@ -30,25 +30,39 @@ package enum Base64 {
     package static func append(
         _ bytes: some Collection<UInt8>, _ alphabet: Alphabet = .standard, to out: inout [UInt8]
     ) {
-        let digits = alphabet == .standard ? standardDigits : urlDigits
-        out.reserveCapacity(out.count + (bytes.count + 2) / 3 * 4)
-        var group: UInt32 = 0
-        var held = 0
-        for byte in bytes {
-            group = group << 8 | UInt32(byte)
-            held += 1
-            if held == 3 {
-                for shift in [UInt32(18), 12, 6, 0] { out.append(digits[Int(group >> shift & 63)]) }
-                group = 0
-                held = 0
-            }
+        let isDone: Void? = bytes.withContiguousStorageIfAvailable {
+            append(UnsafeRawBufferPointer($0), alphabet, to: &out)
         }
-        guard held > 0 else { return }
-        group <<= UInt32(8 * (3 - held))
-        out.append(digits[Int(group >> 18 & 63)])
-        out.append(digits[Int(group >> 12 & 63)])
-        if held == 2 { out.append(digits[Int(group >> 6 & 63)]) }
-        if alphabet == .standard { out.append(contentsOf: repeatElement(0x3D, count: 3 - held)) }
+        if isDone != nil { return }
+        var copy = Array(bytes)
+        defer { copy.withUnsafeMutableBytes { wipe($0) } }
+        copy.withUnsafeBytes { append($0, alphabet, to: &out) }
+    }
+
+    /// Apart from the generic one, which no other module's caller has specialised.
+    private static func append(
+        _ bytes: UnsafeRawBufferPointer, _ alphabet: Alphabet, to out: inout [UInt8]
+    ) {
+        let digits = alphabet == .standard ? standardDigits : urlDigits
+        out.reserveCapacity(out.count + encodedCount(bytes.count))
+        digits.withUnsafeBufferPointer { digits in
+            let whole = bytes.count / 3
+            for index in 0..<whole {
+                let (first, second) = (bytes[3 * index], bytes[3 * index + 1])
+                let third = bytes[3 * index + 2]
+                out.append(digits[Int(first >> 2)])
+                out.append(digits[Int((first & 3) << 4 | second >> 4)])
+                out.append(digits[Int((second & 15) << 2 | third >> 6)])
+                out.append(digits[Int(third & 63)])
+            }
+            let left = bytes.count - 3 * whole
+            guard left > 0 else { return }
+            let (first, second) = (bytes[3 * whole], left == 2 ? bytes[3 * whole + 1] : 0)
+            out.append(digits[Int(first >> 2)])
+            out.append(digits[Int((first & 3) << 4 | second >> 4)])
+            if left == 2 { out.append(digits[Int((second & 15) << 2)]) }
+            if alphabet == .standard { out.append(contentsOf: repeatElement(0x3D, count: 3 - left)) }
+        }
     }
 
     /// How many characters the padded spelling of so many bytes has.

@@ -137,7 +137,13 @@ public struct ZulipDevice: Sendable {
 
 /// Random bytes of a generator; on a phone the system's.
 func randomSecret(_ count: Int, _ generator: inout some RandomNumberGenerator) -> Secret {
-    var bytes = (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-    defer { bytes.withUnsafeMutableBytes { wipe($0) } }
-    return Secret(bytes)
+    Secret(count: count) { out in
+        for start in stride(from: 0, to: count, by: 8) {
+            let word = generator.next()
+            withUnsafeBytes(of: word) { bytes in
+                UnsafeMutableRawBufferPointer(rebasing: out[start..<min(start + 8, count)])
+                    .copyBytes(from: bytes.prefix(min(8, count - start)))
+            }
+        }
+    }
 }

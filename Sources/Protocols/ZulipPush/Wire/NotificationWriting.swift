@@ -101,6 +101,7 @@ public enum ContentPadding: Sendable, Hashable {
         let fixed = 14
         guard let size = Self.sizes.first(where: { $0 >= writer.bytes.count + fixed }) else { return }
         writer.key("padding")
-        writer.string(String(repeating: " ", count: size - (writer.bytes.count + 3)))
+        let spaces = [UInt8](repeating: 0x20, count: size - (writer.bytes.count + 3))
+        spaces.withUnsafeBytes { writer.string(escaped: $0) }
     }
 }
