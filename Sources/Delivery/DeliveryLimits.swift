@@ -36,6 +36,9 @@ package struct DeliveryLimits: Sendable {
     package var backoffCap: Duration = .seconds(60)
     /// A service's own `Retry-After` is honoured up to here; what asks for more is asked again after it.
     package var retryAfterCap: Duration = .seconds(15 * 60)
+    /// The same for an origin's calls, whose waits are the protocol's own: a registration is tried once an
+    /// hour in the end, and a relay may ask for as long.
+    package var callRetryCap: Duration = .seconds(60 * 60)
     /// A retry due within this span stays in memory; a later one waits in the store.
     package var keepRetryWithin: Duration = .seconds(5)
     /// Answers in a row by which a service asks for time, before the lane itself is slowed: as many as the

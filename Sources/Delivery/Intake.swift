@@ -56,7 +56,9 @@ package struct Intake: Sendable {
             }
             switch asked {
             case nil: throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
-            case .taken(let taken)?: return await reply(timing, taken, until: stay.until)
+            case .taken(let taken)?:
+                verdict.references?.note(references(of: taken))
+                return await reply(timing, taken, until: stay.until)
             case .refused(let index)?:
                 guard let refusal = verdict.refusal else {
                     throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
@@ -68,6 +70,18 @@ package struct Intake: Sendable {
             core.pacer.giveBack(&promise)
             throw error
         }
+    }
+
+    private func references(of taken: Taken) -> [PushID?] {
+        var ids: [PushID?] = []
+        taken.forEach { _, _, admission in
+            switch admission {
+            case .owed(let push)?: ids.append(push.sentAs)
+            case .repeated(let id, _)?: ids.append(custody.reference(of: id))
+            case .gone?, nil: ids.append(nil)
+            }
+        }
+        return ids
     }
 
     private func charge<Reply, Failure>(

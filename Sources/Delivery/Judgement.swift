@@ -90,9 +90,13 @@ struct Judgement: Sendable {
         // may refuse this one alone, but not so far that it would leave memory.
         let isAttempt = answer.fate != .unprocessed
         let attempts = isAttempt ? push.attempts.andOne() : push.attempts
+        // Whoever owes a call says how long it waits: what is drawn above it is a second at most.
+        let isToldCall = push.lane.service == .uplink && after ?? .zero > .zero
         let backoff = Backoff(
-            base: limits.backoffBase, cap: isAttempt ? limits.backoffCap : limits.keepRetryWithin,
-            floorCap: limits.retryAfterCap)
+            base: limits.backoffBase,
+            cap: isToldCall
+                ? limits.backoffBase : isAttempt ? limits.backoffCap : limits.keepRetryWithin,
+            floorCap: push.lane.service == .uplink ? limits.callRetryCap : limits.retryAfterCap)
         let step = isAttempt ? attempts.made : max(attempts.made, unreached + 1)
         let wait = backoff.delay(afterAttempt: step, asked: after, random: random)
         return retry(push, attempts, after: wait, now: now, doubt, limits)

@@ -29,7 +29,7 @@ struct LaneState: Sendable {
     /// - Parameter isProven: no registration has to be spared until something is accepted.
     init(limits: DeliveryLimits, handsBack: Bool = false, isProven: Bool = true) {
         self.handsBack = handsBack
-        longestWait = max(limits.retryAfterCap, limits.backoffCap)
+        longestWait = max(limits.retryAfterCap, limits.callRetryCap, limits.backoffCap)
         tickSpan = limits.tick
         longHold = limits.backoffBase
         witnesses = limits.breakerWitnesses

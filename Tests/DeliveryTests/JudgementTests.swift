@@ -51,6 +51,25 @@ struct JudgementTests {
         }
     }
 
+    @Test("An origin's call waits as long as is asked for it, up to an hour, and a second more at most")
+    func originCalls() throws {
+        let lane = LaneName(app: ConfiguredName("acme")!, service: .uplink, environment: .production)
+        for (asked, least) in [(1_800, 1_800), (3_600, 3_600), (86_400, 3_600)] {
+            let outcome = Outcome.retry(after: .seconds(asked))
+            for attempt in [0, 9] {
+                let call = judge(samplePush(1, attempt: attempt, lane: lane), outcome, .serverAsksForTime)
+                let (wait, _) = try #require(again(call))
+                #expect(wait >= .seconds(least) && wait < .seconds(least + 1), "\(asked) \(attempt)")
+                // A push service is asked again after a quarter of an hour.
+                let push = judge(samplePush(1, attempt: attempt), outcome, .serverAsksForTime)
+                #expect(try #require(again(push)).wait < .seconds(15 * 60 + 61))
+            }
+        }
+        // Without a word the lane's own waits grow.
+        let own = judge(samplePush(1, attempt: 9, lane: lane), .retry(after: .zero), .callPutOff)
+        #expect(try #require(again(own)).wait > .seconds(59))
+    }
+
     @Test(
         "A probe that meets the credential's fault keeps its place; any other push is tried again by itself")
     func credential() {

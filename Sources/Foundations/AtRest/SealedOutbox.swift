@@ -7,6 +7,8 @@ extension SealedStore: CustodyTaking {
         digests.digest(origin: origin, at: instance)
     }
 
+    package func reference(of id: PushID) -> PushID { digests.sentAs(id) }
+
     /// Seals each push once; what is handed over in memory is the push as it came, never unsealed.
     package func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
         let now = world.now()

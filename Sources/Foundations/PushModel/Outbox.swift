@@ -111,6 +111,8 @@ package typealias Outbox = CustodyTaking & LaneClaims & Settling & LeaseRenewal 
 package protocol CustodyTaking: Sendable {
     /// The keyed digest that stands for an origin, or for what else may hold turns. Computed, not looked up.
     func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16
+    /// The id under which the push of that row goes out. Computed, not looked up.
+    func reference(of id: PushID) -> PushID
     /// Writes pushes, marks and changes in one commit that is on stable storage when this returns.
     func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted
 }

@@ -91,6 +91,8 @@ package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
     package var quota: Int?
     /// Whose turns the pushes take.
     package var turns = Turns.byAddress
+    /// Told the pushes' ids before the reply is made; `nil`: nobody asked.
+    package var references: PushReferences?
 
     package init(
         pushes: [Push] = [], changes: [Change] = [], reply: ReplyTiming<Reply>,

@@ -18,7 +18,11 @@ package protocol OriginNotifying: Sendable {
         _ user: String, id: String, _ content: NotificationContent, beside: @Sendable (Int) -> [Change]
     ) async throws(OriginError) -> Int?
     /// Takes notifications off the screens of a user's devices.
-    func withdraw(_ user: String, _ ids: [String]) async throws(OriginError) -> Int
+    ///
+    /// - Parameter id: of the withdrawal, which is a notification of its own; beside and result as above.
+    func withdraw(
+        _ user: String, _ ids: [String], id: String, beside: @Sendable (Int) -> [Change]
+    ) async throws(OriginError) -> Int?
     /// - Returns: `nil` for an id that nobody knows, or of which a day has passed.
     func devices(of id: String) async throws(OriginError) -> [NotifiedDevice]?
 }
@@ -57,6 +61,11 @@ package struct ApplicationDoor: HTTPFace {
     /// In one withdrawal: as many as one push names.
     private static let withdrawn = 200
 
+    /// What is kept of the applications' token: no image of an idle process shows it. A token is drawn
+    /// at random, so that no slow hash is needed.
+    package static func digest(of token: Secret) -> Secret { Secret(SHA256.hash(token)) }
+
+    /// - Parameter token: its ``digest(of:)``.
     /// - Parameter perMinute: notifications and withdrawals of all applications together.
     package init(
         _ space: OriginSpace, token: Secret, origin: any OriginNotifying, registry: any Registry,
@@ -108,7 +117,7 @@ package struct ApplicationDoor: HTTPFace {
         guard inbound.headerCount("authorization") <= 1 else { throw .unauthorised }
         let field = inbound.header("authorization") ?? ""
         guard field.utf8.count > 7, field.prefix(7).lowercased() == "bearer ",
-            Secret(field.utf8.dropFirst(7)) == token
+            Self.digest(of: Secret(field.utf8.dropFirst(7))) == token
         else { throw .unauthorised }
     }
 
@@ -144,8 +153,8 @@ package struct ApplicationDoor: HTTPFace {
             switch call.order {
             case .notify(let content):
                 return try await origin.notify(call.user, id: id, content, beside: beside)
-            // It bears repetition.
-            case .withdraw(let ids): return try await origin.withdraw(call.user, ids)
+            case .withdraw(let ids):
+                return try await origin.withdraw(call.user, ids, id: id, beside: beside)
             }
         } catch { throw ApplicationRefusal(error) }
     }
@@ -189,10 +198,18 @@ package struct ApplicationDoor: HTTPFace {
 
 extension NotifiedDevice {
     /// For each device what became of the notification: `waiting`, `accepted`, `dead` or `refused`; since
-    /// when, in milliseconds of Unix time; and why.
-    package static func json(_ devices: [NotifiedDevice]) -> [UInt8] {
+    /// when, in milliseconds of Unix time; why; and by which reference the relay knows the push.
+    ///
+    /// - Parameter calls: the owed calls that it became, for operators.
+    package static func json(_ devices: [NotifiedDevice], calls: [PushID]? = nil) -> [UInt8] {
         var writer = JSONWriter()
         writer.beginObject()
+        if let calls {
+            writer.key("calls")
+            writer.beginArray()
+            for call in calls { writer.string(call.text) }
+            writer.endArray()
+        }
         writer.key("devices")
         writer.beginArray()
         for device in devices {
@@ -206,6 +223,10 @@ extension NotifiedDevice {
             if !device.reason.isEmpty {
                 writer.key("reason")
                 writer.string(device.reason)
+            }
+            if !device.reference.isEmpty {
+                writer.key("reference")
+                writer.string(device.reference)
             }
             writer.endObject()
         }
@@ -260,7 +281,9 @@ private struct ApplicationCall {
     ) throws(ApplicationRefusal) -> NotificationContent {
         let content = NotificationContent(
             text: value.string ?? value["text"]?.string ?? "", sender: value["sender"]?.string)
-        guard (1...limit).contains(content.text.utf8.count), content.sender?.utf8.count ?? 0 <= 256 else {
+        guard (1...limit).contains(content.text.utf8.count), content.sender?.utf8.count ?? 0 <= 256,
+            value["sender"] == nil || content.sender != nil
+        else {
             throw ApplicationRefusal(
                 400, "Content is a text of 1 to \(limit) bytes, or an object with text and sender.")
         }

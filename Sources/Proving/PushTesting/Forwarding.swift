@@ -47,6 +47,8 @@ extension ForwardingOutbox {
         outbox.digest(ofOrigin: origin, at: instance)
     }
 
+    package func reference(of id: PushID) -> PushID { outbox.reference(of: id) }
+
     package func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
         try await outbox.accept(acceptance)
     }

@@ -10,7 +10,9 @@ package protocol UplinkOffice: Sendable {
     ///
     /// The same call may be answered twice: after a crash, and where an answer was lost. The second time
     /// nothing may follow.
-    func take(_ answer: UplinkAnswer, to message: UplinkMessage) async -> UplinkVerdict
+    ///
+    /// - Parameter call: the owed call's id, which stays the same over all tries.
+    func take(_ answer: UplinkAnswer, to message: UplinkMessage, of call: PushID) async -> UplinkVerdict
 }
 
 /// Whether a call may leave.

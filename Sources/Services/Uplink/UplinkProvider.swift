@@ -63,7 +63,8 @@ package struct UplinkProvider: Provider {
         }
         let sentAt = world.now()
         let (answer, fault) = await fetch(request)
-        return Self.judge(await office.take(answer, to: message), fault, sentAt: sentAt)
+        let verdict = await office.take(answer, to: message, of: leased.push.sentAs)
+        return Self.judge(verdict, fault, sentAt: sentAt)
     }
 
     private func fetch(_ request: WebRequest) async -> (UplinkAnswer, WebError?) {

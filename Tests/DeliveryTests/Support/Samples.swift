@@ -5,11 +5,11 @@ import PushModel
 func samplePush(
     _ number: Int, origin: UInt64 = 1, pushClass: PushClass = .normal, notBefore: UnixTime = .distantPast,
     custodyEnds: UnixTime = UnixTime(seconds: 1_000_000), touchedAt: UnixTime = .distantPast,
-    attempt: Int = 0, phone: String? = nil,
-    record: Digest16? = Digest16(high: 9, low: 9)
+    attempt: Int = 0, phone: String? = nil, record: Digest16? = Digest16(high: 9, low: 9),
+    lane: LaneName = sampleLane
 ) -> OwedPush {
     OwedPush(
-        id: PushID(Digest16(high: 0, low: UInt64(number))), row: Int64(number), lane: sampleLane,
+        id: PushID(Digest16(high: 0, low: UInt64(number))), row: Int64(number), lane: lane,
         pushClass: pushClass, origin: Digest16(high: 0, low: origin), record: record, touchedAt: touchedAt,
         registeredAddress: sampleAddress, notBefore: notBefore, custodyEnds: custodyEnds, attempt: attempt,
         epoch: 1, mark: nil,

@@ -18,7 +18,7 @@ private struct ScriptedOffice: UplinkOffice {
 
     func leave(of message: UplinkMessage) async -> UplinkLeave { mayLeave }
 
-    func take(_ answer: UplinkAnswer, to message: UplinkMessage) async -> UplinkVerdict {
+    func take(_ answer: UplinkAnswer, to message: UplinkMessage, of call: PushID) async -> UplinkVerdict {
         let verdict = verdict(answer)
         if verdict == .done || verdict == .refused {
             do throws(StoreError) {

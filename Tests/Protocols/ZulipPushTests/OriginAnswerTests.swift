@@ -20,6 +20,24 @@ struct OriginAnswerTests {
         (200, "[1]", .notTheProtocol), (-1, "{}", .notTheProtocol), (Int.max, "{}", .notTheProtocol)
     ]
 
+    @Test("A stale list that never ends is asked for a thousand pages, over restarts too")
+    func endlessList() {
+        var random = SystemRandomNumberGenerator()
+        var pages = 0
+        var after: Int64 = 0
+        var isUnderWay = true
+        while isUnderWay, pages < 2_000 {
+            // As a server that keeps of a run what its next call needs.
+            var run = StaleListRun(realm: "r", after: after, pages: pages)
+            let body = #"{"result":"success","device_ids":[\#(after + 1)],"next_after":\#(after + 1)}"#
+            let answer = ZulipAnswer(status: 200, body: Secret(body.utf8))
+            let step = run.take(answer, now: UnixTime(seconds: 1), using: &random)
+            #expect(step.ids == [after + 1] && step.fault == nil)
+            (pages, after, isUnderWay) = (run.pages, run.after, run.isUnderWay)
+        }
+        #expect(pages == ZulipOriginLimits.stalePagesPerRun)
+    }
+
     @Test("What time alone does not mend is tried again, and told", arguments: ZulipProfile.allCases)
     func lasting(_ profile: ZulipProfile) {
         for (status, body, fault) in Self.lasting {

@@ -118,6 +118,13 @@ package final class NextcloudUsers: Sendable {
         } catch { throw OriginError(.overloaded) }
     }
 
+    /// Does something in a user's turn, so that none of their registrations changes meanwhile.
+    package func during<Result: Sendable>(
+        _ user: String, _ work: () async throws(OriginError) -> Result
+    ) async throws(OriginError) -> Result {
+        try await turns.take(user, work)
+    }
+
     /// Everything that can happen to a user.
     ///
     /// - Parameter makes: false: nothing happens to a user who has no record.
@@ -133,6 +140,9 @@ package final class NextcloudUsers: Sendable {
             for _ in 0..<Self.attempts {
                 var found = try await self.read(user.name)
                 if found == nil, makes { found = try self.make() }
+                guard try await self.ground.people.user(user.name)?.id == user.id else {
+                    throw OriginError(.unknownUser)
+                }
                 guard var standing = found else { return nil }
                 let now = self.ground.world.now()
                 let person = NextcloudUser(

@@ -19,8 +19,10 @@ package struct OriginOffice: UplinkOffice {
             proxies.headers(of: subject), publicAddressesOnly: proxies.takesPublicProxiesOnly)
     }
 
-    package func take(_ answer: UplinkAnswer, to message: UplinkMessage) async -> UplinkVerdict {
-        guard message.isForProxy else { return await relay.take(answer, to: message) }
+    package func take(
+        _ answer: UplinkAnswer, to message: UplinkMessage, of call: PushID
+    ) async -> UplinkVerdict {
+        guard message.isForProxy else { return await relay.take(answer, to: message, of: call) }
         guard let subject = ProxySubject(message.subject) else { return .refused }
         do throws(OriginError) {
             let (again, isLost) = try await proxies.settle(NextcloudAnswer(answer), subject)

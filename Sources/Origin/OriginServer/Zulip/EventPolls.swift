@@ -82,6 +82,15 @@ package final class EventPolls: Sendable {
         if let refusal { throw refusal }
     }
 
+    /// Closes all queues of a user who was removed: nobody else with that name is heard through them.
+    package func closeAll(of user: String) {
+        let turns = state.withLock { state -> [CheckedContinuation<Wake, Never>] in
+            (state.queues[user], state.realms[user]) = (nil, nil)
+            return state.wake(user) { _ in true }
+        }
+        for turn in turns { turn.resume(returning: .woken) }
+    }
+
     /// Waits for the next events behind `last`.
     ///
     /// - Parameter blocks: false: with none there is a heartbeat at once.

@@ -70,11 +70,11 @@ extension NotifiedDevice {
         guard let name = reader.text(), let relayName = reader.text(),
             let profile = reader.byte().flatMap({ ZulipProfile(stored: $0) }),
             let state = reader.byte().flatMap({ State(rawValue: $0) }),
-            let at = reader.optionalWord() ?? nil, let reason = reader.text()
+            let at = reader.optionalWord() ?? nil, let reason = reader.text(), let reference = reader.text()
         else { return nil }
         self.init(
             name: name, relayName: relayName, profile: profile, state: state,
-            at: UnixTime(milliseconds: at), reason: reason)
+            at: UnixTime(milliseconds: at), reason: reason, reference: reference)
     }
 }
 

@@ -57,7 +57,7 @@ extension ZulipRegistrations {
 
 extension ZulipUsers {
     package func summary(of user: OriginUser) async throws(OriginError) -> [RegistrationSummary] {
-        try await read(user.name, realm: user.realm).registrations.summary
+        try await read(user.name, realm: user.realm, id: user.id).registrations.summary
     }
 
     /// Walks over all users.
@@ -84,7 +84,7 @@ extension ZulipUsers {
         let world = ground.world
         do throws(ZulipUsersRefusal) {
             return try await change(
-                user.name, realm: user.realm,
+                user.name, realm: user.realm, id: user.id,
                 { (registrations) throws(OriginRefusal) in
                     let call: OriginCall =
                         switch device {

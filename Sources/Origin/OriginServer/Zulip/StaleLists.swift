@@ -27,17 +27,18 @@ package struct StaleLists: Sendable {
         var generator = WorldGenerator(world: ground.world)
         for (realm, record) in zip(realms, records) {
             let next = record.flatMap { Self.next($0) }
+            let first = call(StaleSubject(realm: realm.uuid, after: 0, pages: 0, askedAt: now))
             if let record, let next, next <= now || atOnce {
                 let after = StaleListRun.nextRun(using: &generator)
                 try await commit(
-                    [call(realm.uuid, after: 0, now)], at(realm.uuid, now + after), .revision(record.revision)
+                    [first], at(realm.uuid, now + after), .revision(record.revision)
                 )
             } else if next == nil {
                 let wait =
                     atOnce
                     ? StaleListRun.nextRun(using: &generator) : StaleListRun.firstRun(using: &generator)
                 try await commit(
-                    atOnce ? [call(realm.uuid, after: 0, now)] : [], at(realm.uuid, now + wait), .absent)
+                    atOnce ? [first] : [], at(realm.uuid, now + wait), .absent)
             }
         }
     }
@@ -72,16 +73,16 @@ package struct StaleLists: Sendable {
         }
     }
 
-    private func call(_ realm: String, after id: Int64, _ now: UnixTime) -> Push? {
+    private func call(_ subject: StaleSubject) -> Push? {
         guard let origin = ground.origin() else { return nil }
-        let made = StaleListRun(realm: realm, after: id).call(by: origin)
+        let made = StaleListRun(realm: subject.realm, after: subject.after).call(by: origin)
+        let now = ground.world.now()
         return Push(
             message: .uplink(
                 UplinkMessage(
                     kind: .staleList, method: .get, server: ground.relay, path: Secret(made.path.utf8),
-                    contentType: "", body: Secret([]),
-                    subject: StaleSubject(realm: realm, after: id, askedAt: now).body)),
-            pushClass: .background, origin: Secret(realm.utf8), record: nil, touchedAt: now,
+                    contentType: "", body: Secret([]), subject: subject.body)),
+            pushClass: .background, origin: Secret(subject.realm.utf8), record: nil, touchedAt: now,
             custodyEnds: now + ZulipOriginLimits.staleInterval, repeatIdentity: nil)
     }
 
@@ -89,7 +90,7 @@ package struct StaleLists: Sendable {
 
     func take(_ answer: UplinkAnswer, to message: UplinkMessage) async -> UplinkVerdict {
         guard let subject = StaleSubject(message.subject) else { return .refused }
-        var run = StaleListRun(realm: subject.realm, after: subject.after)
+        var run = StaleListRun(realm: subject.realm, after: subject.after, pages: subject.pages)
         var generator = WorldGenerator(world: ground.world)
         let answer = ZulipAnswer(answer)
         let step = run.take(answer, now: ground.world.now(), using: &generator)
@@ -99,7 +100,10 @@ package struct StaleLists: Sendable {
         do throws(OriginError) {
             if !step.ids.isEmpty { try await end(step.ids, subject) }
             if run.isUnderWay {
-                try await commit([call(subject.realm, after: run.after, subject.askedAt)], nil)
+                var next = subject
+                next.after = run.after
+                next.pages = run.pages
+                try await commit([call(next)], nil)
             }
         } catch { return .uncommitted }
         return step.fault == nil ? .done : .refused
@@ -139,23 +143,28 @@ package struct StaleLists: Sendable {
 /// What an owed page is about.
 private struct StaleSubject {
     let realm: String
-    let after: Int64
+    var after: Int64
+    /// Of this run so far, so that a list that never ends is not asked for without end.
+    var pages: Int
+    /// When the run began.
     let askedAt: UnixTime
 
-    private static let format: UInt8 = 3
+    private static let format: UInt8 = 4
 
     var body: Secret {
-        Secret(stored: StoredSize.byte + StoredSize.of(realm) + 2 * StoredSize.word) {
+        Secret(stored: StoredSize.byte + StoredSize.of(realm) + 3 * StoredSize.word) {
             $0.put(Self.format)
             $0.put(realm)
             $0.put(Int64?.some(after))
+            $0.put(Int64?.some(Int64(pages)))
             $0.put(Int64?.some(askedAt.milliseconds))
         }
     }
 
-    init(realm: String, after: Int64, askedAt: UnixTime) {
+    init(realm: String, after: Int64, pages: Int, askedAt: UnixTime) {
         self.realm = realm
         self.after = after
+        self.pages = pages
         self.askedAt = askedAt
     }
 
@@ -163,11 +172,12 @@ private struct StaleSubject {
         let read: StaleSubject? = body.reveal { bytes in
             var reader = StoredReader(bytes)
             guard reader.byte() == Self.format, let realm = reader.text(),
-                let after = reader.optionalWord() ?? nil, let askedAt = reader.optionalWord() ?? nil,
-                reader.isAtEnd
+                let after = reader.optionalWord() ?? nil, let pages = reader.optionalWord() ?? nil,
+                let askedAt = reader.optionalWord() ?? nil, reader.isAtEnd
             else { return nil }
             return StaleSubject(
-                realm: realm, after: after, askedAt: UnixTime(milliseconds: askedAt))
+                realm: realm, after: after, pages: Int(clamping: pages),
+                askedAt: UnixTime(milliseconds: askedAt))
         }
         guard let read else { return nil }
         self = read

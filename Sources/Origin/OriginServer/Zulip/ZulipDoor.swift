@@ -145,7 +145,7 @@ package final class ZulipDoor: HTTPFace {
             serverRequires: users.settings.requiresEncryption, realmRequires: realm.requiresEncryption)
         do throws(ZulipUsersRefusal) {
             return try await users.change(
-                user.name, realm: user.realm, { _ in ZulipStep() },
+                user.name, realm: user.realm, id: user.id, { _ in ZulipStep() },
                 behind: { registrations, _ in
                     let queue = polls.open(user.name, of: user.realm, types: form.events)
                     return registrations.body(
@@ -193,7 +193,7 @@ package final class ZulipDoor: HTTPFace {
             }
             let world = ground.world
             return try await users.change(
-                user.name, realm: user.realm,
+                user.name, realm: user.realm, id: user.id,
                 { (registrations) throws(OriginRefusal) in
                     var generator = WorldGenerator(world: world)
                     return try registrations.receive(request.call, now: world.now(), using: &generator)

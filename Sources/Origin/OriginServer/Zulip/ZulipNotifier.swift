@@ -17,11 +17,14 @@ package struct NotifiedDevice: Sendable, Hashable {
     package var at: UnixTime
     /// Why it was refused; a word of ours.
     package var reason: String
+    /// The id of the push at the relay, as `sealbell why` takes it there; empty: the relay has told none.
+    package var reference = ""
 }
 
 /// Seals notifications for users' devices, owes them to the relay, and keeps for a day what became of each.
 package struct ZulipNotifier: Sendable {
     private let users: ZulipUsers
+    private let calls = NotificationCalls()
     private var ground: ZulipGround { users.ground }
 
     /// How long a notification is owed, and what is known of it kept (§14.6).
@@ -41,7 +44,7 @@ package struct ZulipNotifier: Sendable {
         let standing: ZulipUsers.Standing
         let realm: OriginRealm?
         do throws(OriginError) {
-            standing = try await users.read(user.name, realm: user.realm)
+            standing = try await users.read(user.name, realm: user.realm, id: user.id)
             realm = try await ground.people.find(realm: user.realm)
         } catch { throw .origin(error) }
         let targets: [ZulipTarget]
@@ -59,12 +62,15 @@ package struct ZulipNotifier: Sendable {
             changes: beside(targets.count) + [.put(record(id, user.name, devices, now), if: .any)],
             reply: .now(true), refusal: { _ in OriginError(.nameTaken) })
         verdict.turns = .byOrigin
+        let references = PushReferences()
+        verdict.references = references
         do throws(IntakeRefusal<OriginError>) {
             _ = try await ground.intake.admit(verdict, instance: ground.space.instance)
         } catch {
             if case .refused = error { return nil }
             throw .origin(OriginError(.overloaded))
         }
+        for call in references.all.compactMap(\.self) { calls.note(call, of: id) }
         return targets.count
     }
 
@@ -103,7 +109,7 @@ package struct ZulipNotifier: Sendable {
 
     // MARK: What became of it
 
-    private static let format: UInt8 = 0x71
+    private static let format: UInt8 = 0x72
 
     private func record(
         _ id: String, _ user: String, _ devices: [NotifiedDevice], _ at: UnixTime
@@ -111,6 +117,7 @@ package struct ZulipNotifier: Sendable {
         let size = devices.reduce(StoredSize.byte + StoredSize.of(user)) { size, device in
             size + 2 * StoredSize.byte + StoredSize.word + StoredSize.of(device.name)
                 + StoredSize.of(device.relayName) + StoredSize.of(device.reason)
+                + StoredSize.of(device.reference)
         }
         let body = Secret(stored: size) { writer in
             writer.put(Self.format)
@@ -122,6 +129,7 @@ package struct ZulipNotifier: Sendable {
                 writer.put(device.state.rawValue)
                 writer.put(Int64?.some(device.at.milliseconds))
                 writer.put(device.reason)
+                writer.put(device.reference)
             }
         }
         return Record(
@@ -134,6 +142,9 @@ package struct ZulipNotifier: Sendable {
         guard let read = try await read(id) else { return nil }
         return (read.user, read.devices)
     }
+
+    /// The calls to the relay that a notification became, as far as this process has had to do with them.
+    package func calls(of id: String) -> [PushID] { calls.all(of: id) }
 
     private func read(
         _ id: String
@@ -158,8 +169,9 @@ package struct ZulipNotifier: Sendable {
     }
 
     /// The relay has answered a notification.
-    func settle(_ answer: UplinkAnswer, _ message: UplinkMessage) async -> UplinkVerdict {
+    func settle(_ answer: UplinkAnswer, _ message: UplinkMessage, _ call: PushID) async -> UplinkVerdict {
         guard let subject = NotificationSubject(message.subject) else { return .refused }
+        calls.note(call, of: subject.id)
         switch ZulipOrigin.notifyOutcome(ZulipAnswer(answer), profile: subject.profile) {
         case .retry(let fault):
             if let fault { ground.alert(.registrationRefused(fault), subject.realm) }
@@ -167,7 +179,9 @@ package struct ZulipNotifier: Sendable {
             let pause = ZulipAnswer(answer).pause(now: ground.world.now())
             return .again(after: pause ?? .zero, blames: true)
         case .sent(let sent):
-            return await note(subject, sent.deadTokenIDs.map(\.text) + sent.deadDeviceIDs.map { String($0) })
+            return await note(
+                subject, sent.deadTokenIDs.map(\.text) + sent.deadDeviceIDs.map { String($0) },
+                references: sent.references)
         case .realmIsOff(let fault), .refused(let fault):
             ground.alert(.registrationRefused(fault), subject.realm)
             let verdict = await note(subject, [], refusal: fault)
@@ -177,7 +191,8 @@ package struct ZulipNotifier: Sendable {
 
     /// Dead devices end first: the note says what has been done.
     private func note(
-        _ subject: NotificationSubject, _ dead: [String], refusal: RelayFault? = nil
+        _ subject: NotificationSubject, _ dead: [String], references: [String: String] = [:],
+        refusal: RelayFault? = nil
     ) async -> UplinkVerdict {
         if !dead.isEmpty {
             let realm = subject.realm
@@ -192,13 +207,17 @@ package struct ZulipNotifier: Sendable {
                             : registrations.end(
                                 devices: dead.compactMap { Int64($0) }, realm: realm, askedAt: asked)
                     }, behind: { _, _ in })
-            } catch { return .uncommitted }
+            } catch {
+                // A user who was removed has no device that could end.
+                guard case .origin(let error) = error, error.code == .unknownUser else { return .uncommitted }
+            }
         }
-        return await write(subject, Set(dead), refusal)
+        return await write(subject, Set(dead), references, refusal)
     }
 
     private func write(
-        _ subject: NotificationSubject, _ dead: Set<String>, _ refusal: RelayFault?
+        _ subject: NotificationSubject, _ dead: Set<String>, _ references: [String: String],
+        _ refusal: RelayFault?
     ) async -> UplinkVerdict {
         // Calls of other profiles may be answered at the same time.
         for _ in 0..<8 {
@@ -211,6 +230,7 @@ package struct ZulipNotifier: Sendable {
                         ? .refused : dead.contains(devices[index].relayName) ? .dead : .accepted
                     devices[index].at = ground.world.now()
                     devices[index].reason = refusal?.rawValue ?? ""
+                    devices[index].reference = references[devices[index].relayName] ?? ""
                 }
                 var next = self.record(subject.id, user, devices, record.touchedAt)
                 next.expiresAt = record.expiresAt

@@ -18,26 +18,28 @@ package struct ZulipOffice: UplinkOffice {
 
     package func leave(of message: UplinkMessage) async -> UplinkLeave {
         guard let origin = ground.origin() else { return .later }
+        let references =
+            message.kind == .notification ? [(name: ZulipOrigin.referencesField, value: "1")] : []
         return .granted(
             origin.credentials.map { field in
                 (field.name, field.value.reveal { String(decoding: $0, as: UTF8.self) })
-            })
+            } + references)
     }
 
-    package func take(_ answer: UplinkAnswer, to message: UplinkMessage) async -> UplinkVerdict {
+    package func take(
+        _ answer: UplinkAnswer, to message: UplinkMessage, of call: PushID
+    ) async -> UplinkVerdict {
         switch message.kind {
         case .registration: await settle(answer, message)
-        case .notification: await notifier.settle(answer, message)
+        case .notification: await notifier.settle(answer, message, call)
         case .staleList: await staleLists.take(answer, to: message)
         }
     }
 
     private func settle(_ answer: UplinkAnswer, _ message: UplinkMessage) async -> UplinkVerdict {
         guard let subject = RegistrationSubject(message.subject) else { return .refused }
-        // Nobody has looked at the call: nothing about the registration is new.
-        guard case .answered(let status, _, _) = answer else {
-            return .again(after: users.settings.times.first, blames: true)
-        }
+        var status: Int?
+        if case .answered(let told, _, _) = answer { status = told }
         let answer = ZulipAnswer(answer)
         let ground = ground
         do throws(ZulipUsersRefusal) {
@@ -49,16 +51,18 @@ package struct ZulipOffice: UplinkOffice {
                         item: subject.item, answer, now: ground.world.now(), using: &generator)
                         ?? ZulipStep()
                 },
-                behind: { registrations, step in
+                behind: { [status] registrations, step in
                     guard let item = registrations.queue[subject.item] else {
                         return step.changes.isEmpty ? .refused : .done
                     }
                     if status == 401 { return .callerRefused }
                     return .again(
                         after: max(.zero, item.nextTry.since(ground.world.now())),
-                        blames: status == 429 || status >= 500)
+                        blames: status.map { $0 == 429 || $0 >= 500 } ?? true)
                 })
         } catch {
+            // Nobody is there to register.
+            if case .origin(let error) = error, error.code == .unknownUser { return .refused }
             return .uncommitted
         }
     }

@@ -64,12 +64,17 @@ package final class ZulipUsers: Sendable {
 
     func key(_ user: String) -> RecordKey { ground.space.state("zulip", of: user) }
 
-    func read(_ user: String, realm: String) async throws(OriginError) -> Standing {
-        let found: Record?
-        do throws(StoreError) { found = try await ground.registry.find([key(user)]).first ?? nil } catch {
-            throw OriginError(error)
-        }
-        guard let found else {
+    /// - Parameter id: the number of the user who is meant: another may have the name since.
+    /// - Throws: `.unknownUser` for one who is not there, or no more.
+    func read(_ user: String, realm: String, id: Int64? = nil) async throws(OriginError) -> Standing {
+        let records: [Record?]
+        do throws(StoreError) {
+            records = try await ground.registry.find([ground.space.user(user), key(user)])
+        } catch { throw OriginError(error) }
+        guard let person = records.first??.body, let known = OriginUser(body: person),
+            id ?? known.id == known.id
+        else { throw OriginError(.unknownUser) }
+        guard let found = records.last ?? nil else {
             let none = ZulipRegistrations(
                 realm: realm, times: settings.times, limit: settings.devicesPerUser)
             return Standing(user: user, registrations: none, revision: nil)
@@ -90,10 +95,11 @@ package final class ZulipUsers: Sendable {
         return read.map { (name, $0) }
     }
 
-    /// Ends what no answer has ended: looks at each user who has owed a registration for a day or longer.
+    /// Ends what no answer has ended: looks at each user who has owed a registration for a day or longer, or
+    /// for as long as one is owed where that is less.
     package func sweep() async throws(OriginError) {
         var after: UInt64 = 0
-        let old = ground.world.now() - ZulipOriginLimits.deployedRegistrationEnd
+        let old = ground.world.now() - min(settings.times.end, ZulipOriginLimits.deployedRegistrationEnd)
         var seen: Set<String> = []
         while true {
             let page: [Record]
@@ -113,18 +119,26 @@ package final class ZulipUsers: Sendable {
         }
     }
 
+    /// Does something in a user's turn, so that none of their registrations changes meanwhile.
+    package func during<Result: Sendable>(
+        _ user: String, _ work: () async throws(OriginError) -> Result
+    ) async throws(OriginError) -> Result {
+        try await turns.take(user, work)
+    }
+
     /// Something happens to a user's registrations.
     ///
+    /// - Parameter id: the number of the user who is meant; `nil`: whoever has the name.
     /// - Parameter event: makes the step; it may be asked again, of other registrations.
     /// - Parameter behind: with what stands behind the commit, in the same turn: nothing happens to the user
     ///   in between.
     package func change<Reply: Sendable>(
-        _ user: String, realm: String,
+        _ user: String, realm: String, id: Int64? = nil,
         _ event: @Sendable (inout ZulipRegistrations) throws(OriginRefusal) -> ZulipStep,
         behind: @Sendable (ZulipRegistrations, ZulipStep) throws(OriginRefusal) -> Reply
     ) async throws(ZulipUsersRefusal) -> Reply {
         try await turns.take(user) { () throws(ZulipUsersRefusal) in
-            let (registrations, step) = try await self.commit(user, realm: realm, event)
+            let (registrations, step) = try await self.commit(user, realm: realm, id: id, event)
             do throws(OriginRefusal) { return try behind(registrations, step) } catch {
                 throw .refused(error)
             }
@@ -132,12 +146,12 @@ package final class ZulipUsers: Sendable {
     }
 
     private func commit(
-        _ user: String, realm: String,
+        _ user: String, realm: String, id: Int64?,
         _ event: @Sendable (inout ZulipRegistrations) throws(OriginRefusal) -> ZulipStep
     ) async throws(ZulipUsersRefusal) -> (ZulipRegistrations, ZulipStep) {
         for _ in 0..<Self.attempts {
             var standing: Standing
-            do throws(OriginError) { standing = try await read(user, realm: realm) } catch {
+            do throws(OriginError) { standing = try await read(user, realm: realm, id: id) } catch {
                 throw .origin(error)
             }
             let now = ground.world.now()

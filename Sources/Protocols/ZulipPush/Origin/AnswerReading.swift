@@ -23,6 +23,8 @@ struct AnswerReading {
     var deviceIDs: [Int64]?
     /// Of the stale list: `.some(nil)` for JSON's null.
     var nextAfter: Int64??
+    /// Of pushes, by device; of the first as many as a call has.
+    var references: [String: PushID] = [:]
     private var isObject = false
 
     init(_ body: Secret) {
@@ -87,9 +89,31 @@ struct AnswerReading {
                 (reader) throws(FormatError) in
                 try Self.integer(&reader)
             }
+        } else if name.equals("references") {
+            references = try Self.references(&reader)
         } else {
             try reader.skipValue()
         }
+    }
+
+    private static func references(_ reader: inout JSONReader) throws(FormatError) -> [String: PushID] {
+        guard try reader.peek() == .object else {
+            try reader.skipValue()
+            return [:]
+        }
+        var found: [String: PushID] = [:]
+        try reader.beginObject()
+        while let name = try reader.nextMember() {
+            let device = name.raw.count <= 32 ? name.string() : nil
+            guard let device, let id = try word(&reader).flatMap({ PushID(text: $0) }),
+                found.count < ZulipLimits.requestsPerCall
+            else {
+                if device == nil { try reader.skipValue() }
+                continue
+            }
+            found[device] = id
+        }
+        return found
     }
 
     /// A list of which every element is what it should be, and that has no more than `limit`; else `nil`.

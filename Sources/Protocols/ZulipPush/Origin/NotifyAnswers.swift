@@ -10,6 +10,9 @@ public struct ZulipNotifyAnswer: Sendable, Hashable {
     /// Of a call of v11 or of the specification's own profile, each once.
     public var deadDeviceIDs: [Int64] = []
     public var canPush: Bool
+    /// Ids under which the pushes went out, as `sealbell why` takes them, by the device's token id or number;
+    /// of a relay that was asked for them and tells them.
+    public var references: [String: String] = [:]
 }
 
 /// What an origin does after `push/e2ee/notify` (§5.6).
@@ -61,6 +64,7 @@ extension ZulipOrigin {
             guard let ids = read.deadDeviceIDs else { throw ZulipError(.malformedAnswer) }
             answer.deadDeviceIDs = ids
         }
+        answer.references = read.references.mapValues(\.text)
         return answer
     }
 }

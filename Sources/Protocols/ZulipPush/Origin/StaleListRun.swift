@@ -12,7 +12,8 @@ public struct StaleListRun: Sendable {
     /// The last page ended with this id.
     public private(set) var after: Int64 = 0
     public private(set) var isUnderWay = true
-    private var pages = 0
+    /// Pages so far, at most ``ZulipOriginLimits/stalePagesPerRun``.
+    public private(set) var pages: Int
 
     /// What a page says.
     public struct Step: Sendable, Hashable {
@@ -26,9 +27,11 @@ public struct StaleListRun: Sendable {
     }
 
     /// - Parameter id: the run goes on behind this page; 0: it begins.
-    public init(realm: String, after id: Int64 = 0) {
+    /// - Parameter pages: how many it has had before.
+    public init(realm: String, after id: Int64 = 0, pages: Int = 0) {
         self.realm = realm
         after = id
+        self.pages = pages
     }
 
     /// When a realm's first run begins: at some moment of the next day, so that not all origins ask at once.

@@ -18,6 +18,9 @@ public struct ZulipOrigin: Sendable {
         self.version = version
     }
 
+    /// A field of a notify call by which an origin asks to be told the ids of its pushes (decision 0130).
+    package static let referencesField = "sealbell-references"
+
     /// Invents an id and a key.
     public static func invent(
         version: String, using generator: inout some RandomNumberGenerator

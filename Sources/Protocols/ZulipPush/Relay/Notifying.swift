@@ -4,18 +4,18 @@ import WireFormats
 /// `push/e2ee/notify` (§5.5, §6, §14.6).
 extension ZulipRelay {
     func notify(
-        _ request: NotifyRequest, _ credentials: ServerCredentials
+        _ request: NotifyRequest, _ credentials: ServerCredentials, _ references: PushReferences? = nil
     ) async throws(ZulipError) -> ZulipVerdict {
         switch request.asked {
-        case .given(let items): return try await notify(items, request.realm, credentials)
-        case .sealed(let items): return try await notify(items, request.realm, credentials)
+        case .given(let items): return try await notify(items, request.realm, credentials, references)
+        case .sealed(let items): return try await notify(items, request.realm, credentials, references)
         }
     }
 
     /// Devices are looked up for the realm's owner alone: in the same look-up where the caller is known to be
     /// that, else in a second one.
     private func notify<Item: NotifiedItem>(
-        _ items: [Item], _ asked: UUIDText, _ credentials: ServerCredentials
+        _ items: [Item], _ asked: UUIDText, _ credentials: ServerCredentials, _ references: PushReferences?
     ) async throws(ZulipError) -> ZulipVerdict {
         var names = [serverKey(credentials), keys.realm(asked)]
         names.reserveCapacity(items.count + 2)
@@ -25,19 +25,19 @@ extension ZulipRelay {
             // Who was known is judged by what is stored now, like everybody.
             let realm = try await authorise(asked, credentials, found)
             if realm.realm.naming == known.naming {
-                return try pushes(items, found[2...], names[2...], realm)
+                return try pushes(items, found[2...], names[2...], realm, references)
             }
             names.removeLast(items.count)
         }
         let realm = try await authorise(asked, credentials, try await find(names))
         let tenancy = realm.realm.tenancy
         let devices = items.map { keys.device(tenancy, $0.device) }
-        return try pushes(items, try await find(devices)[...], devices[...], realm)
+        return try pushes(items, try await find(devices)[...], devices[...], realm, references)
     }
 
     private func pushes<Item: NotifiedItem>(
         _ items: [Item], _ found: ArraySlice<Record?>, _ names: ArraySlice<RecordKey>,
-        _ realm: AuthorisedRealm
+        _ realm: AuthorisedRealm, _ references: PushReferences?
     ) throws(ZulipError) -> ZulipVerdict {
         let now = world.now()
         let server = realm.caller.server
@@ -75,7 +75,9 @@ extension ZulipRelay {
         var verdict = Verdict<ZulipReply, ZulipError>(
             pushes: pushes, changes: endings,
             reply: .afterFirstAttempt(deadline: replyDeadline) { outcomes in
-                .notified(Self.count(outcomes, awaited, known))
+                var counts = Self.count(outcomes, awaited, known)
+                if let ids = references?.all { counts.references = Self.pairs(awaited, ids) }
+                return .notified(counts)
             },
             notes: notes, quota: server.quota)
         verdict.charge = charge
@@ -88,6 +90,10 @@ extension ZulipRelay {
     private struct Sent: Sendable {
         let device: DeviceName
         let kind: TokenKind
+    }
+
+    private static func pairs(_ sent: [Sent], _ ids: [PushID?]) -> [(device: DeviceName, push: PushID)] {
+        zip(sent, ids).compactMap { sent, id in id.map { (sent.device, $0) } }
     }
 
     /// Accepted and not yet answered count as sent; refused for good is dead; the rest is neither

@@ -1,4 +1,4 @@
-import PushModel
+package import PushModel
 import WireFormats
 
 /// A request that has been read but is not yet believed.
@@ -23,6 +23,8 @@ package struct ZulipInbound: Sendable {
     /// `nil` for calls that need none.
     package let credentials: ServerCredentials?
     package let call: Call
+    /// Where the caller asked for the references of its pushes; for `notify` alone.
+    package var references: PushReferences?
 
     package init(credentials: ServerCredentials?, call: Call) {
         self.credentials = credentials

@@ -128,6 +128,8 @@ package struct NotifyCounts: Sendable {
     /// Devices that are dead, of one named twice both.
     package private(set) var deadCount = 0
     private var seen: Set<Int64> = []
+    /// Ids of the pushes, by device; `nil`: nobody asked for them (decision 0130).
+    var references: [(device: DeviceName, push: PushID)]?
 
     package init() {}
 
@@ -158,5 +160,17 @@ package struct NotifyCounts: Sendable {
         }
         writer.key("realm_push_status")
         ZulipReply.pushStatus(&writer)
+        if let references {
+            writer.key("references")
+            writer.beginObject()
+            for reference in references {
+                switch reference.device {
+                case .token(let id): writer.key(id.text)
+                case .number(let number): writer.key(String(number))
+                }
+                writer.string(reference.push.text)
+            }
+            writer.endObject()
+        }
     }
 }

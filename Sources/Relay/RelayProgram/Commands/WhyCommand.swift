@@ -22,85 +22,45 @@ struct WhyPushCommand: SealbellCommand {
             The reference is the push's id: the apns-id that Apple's console shows, or what test-push \
             printed. The relay knows the pushes it owes, and the latest answers since it started; what it \
             does not know it says. Ends with 1 when it knows nothing of the push.
+
+            The id of an origin's notification, 32 digits, is followed over both queues: the origin's calls \
+            to its relay, and the relay's pushes. Where the relay is another process, name it by --relay-at.
             """)
 
-    @Argument(help: ArgumentHelp("The UUID of the push.", valueName: "reference"))
+    @Argument(
+        help: ArgumentHelp(
+            "The UUID of the push, or the id of an origin's notification.", valueName: "reference"))
     var reference: String
+
+    @Option(
+        help: ArgumentHelp(
+            "The state directory of the relay that an origin calls, if it is another process.",
+            valueName: "state"))
+    var relayAt: String?
 
     @OptionGroup var adminListener: AdminListenerOptions
 
     func validate() throws {
         // A mistyped reference must not end in a path of its own.
-        guard PushID(text: reference.lowercased()) != nil else {
-            throw ValidationError("A reference is a UUID such as 019a5c3e-7d41-7c22-9f0e-3b1d2a4c5e6f.")
+        guard PushID(text: reference.lowercased()) != nil || isNotification else {
+            throw ValidationError(
+                "A reference is a UUID such as 019a5c3e-7d41-7c22-9f0e-3b1d2a4c5e6f, or 32 hex digits.")
         }
     }
 
+    private var isNotification: Bool { reference.utf8.count == 32 && reference.allSatisfy(\.isHexDigit) }
+
     func run(_ shell: Shell) async throws -> Ending {
+        if isNotification {
+            return try await WhyNotification(reference.lowercased(), adminListener, relayAt: relayAt)
+                .tell(shell)
+        }
         let way = try await adminListener.ask("\(WhyDesk.path)?push=\(reference.lowercased())", shell)
-        let answers = way["answers"]?.array ?? []
-        let owed = way["owed"].flatMap { $0 == .null ? nil : $0 }
         if adminListener.json {
             shell.out(String(decoding: way.serialized(), as: UTF8.self))
         } else {
-            Self.lines(way, answers, owed).forEach(shell.out)
+            (PushWay.lines(way) + PushWay.remembered(way)).forEach(shell.out)
         }
-        return answers.isEmpty && owed == nil ? .failed : .done
-    }
-
-    private static func lines(_ way: JSONValue, _ answers: [JSONValue], _ owed: JSONValue?) -> [String] {
-        var lines: [String] = []
-        if !answers.isEmpty || owed != nil { lines.append("accepted       \(time(way["accepted_at"]))") }
-        for answer in answers {
-            let words = [
-                "answered", time(answer["answered_at"]), answer["lane"]?.string ?? "",
-                "attempt \(answer["number"]?.int64 ?? 0):", answer["outcome"]?.string ?? "",
-                "(\(answer["reason"]?.string ?? "")),", next(answer)
-            ]
-            lines.append("\(words[0])       " + words[1...].joined(separator: " "))
-        }
-        if let owed {
-            let place = owed["place"]?.string == "store" ? "it waits in the store" : "it is in memory"
-            lines.append(
-                "owed           by \(owed["lane"]?.string ?? ""), \(owed["class"]?.string ?? ""), "
-                    + "\(owed["attempts"]?.int64 ?? 0) attempts counted, \(place), "
-                    + "not sent before \(time(owed["not_before"])), until \(time(owed["custody_ends"]))")
-        } else if answers.last?["next"]?.string == "ended" {
-            lines.append("ended          nothing is owed any more")
-        }
-        return lines + unknown(way, answers, owed)
-    }
-
-    private static func next(_ answer: JSONValue) -> String {
-        switch answer["next"]?.string {
-        case "again"?: "again at \(time(answer["not_before"])) or later"
-        case "waits"?: "waits until the lane's credential works"
-        case "elsewhere"?: "goes on in the other environment"
-        default: "ended"
-        }
-    }
-
-    /// What cannot be said, and why.
-    private static func unknown(
-        _ way: JSONValue, _ answers: [JSONValue], _ owed: JSONValue?
-    ) -> [String] {
-        var lines: [String] = []
-        if answers.isEmpty, owed == nil {
-            lines.append(
-                "unknown        it is not owed, and no answer for it is remembered: it ended before what is "
-                    + "remembered, grew too old unsent, or was another relay's")
-        }
-        lines.append("remembered     answers since the relay's start at \(time(way["running_since"]))")
-        if let since = way["faults_since"], since != .null {
-            lines.append("               of those that were no acceptance, the ones since \(time(since))")
-        }
-        if let since = way["acceptances_since"], since != .null {
-            lines.append("               of acceptances, the ones since \(time(since))")
-        }
-        return lines
-    }
-
-    private static func time(_ value: JSONValue?) -> String {
-        value?.int64.map { timestamp(UnixTime(milliseconds: $0)) } ?? "?"
+        return PushWay.isKnown(way) ? .done : .failed
     }
 }

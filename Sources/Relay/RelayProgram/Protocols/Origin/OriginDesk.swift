@@ -220,7 +220,7 @@ struct OriginDesk: Sendable {
         _ house: OriginHouse, _ inbound: HTTPInbound
     ) async throws(DeskRefusal) -> [UInt8] {
         let name = try Self.text(try inbound.object(), "name")
-        try await Self.done { () throws(OriginError) in try await house.people.removeUser(name) }
+        try await Self.done { () throws(OriginError) in try await house.removeUser(name) }
         return Self.object { $0.member("name", name) }
     }
 
@@ -247,7 +247,7 @@ struct OriginDesk: Sendable {
             try await house.devices(of: String(id))
         }
         guard let found else { throw .status(404, "Nobody knows this notification, or a day has passed.") }
-        return NotifiedDevice.json(found)
+        return NotifiedDevice.json(found, calls: house.notifier.calls(of: String(id)))
     }
 
     private func withdraw(
@@ -257,8 +257,11 @@ struct OriginDesk: Sendable {
         let name = try Self.text(body, "user")
         let ids = body["ids"]?.array?.compactMap(\.string) ?? []
         guard (1...200).contains(ids.count) else { throw .status(400, "Say 1 to 200 ids.") }
-        let devices = try await Self.done { () throws(OriginError) in try await house.withdraw(name, ids) }
-        return Self.object { $0.member("devices", devices) }
+        return Self.sent(
+            try await Self.done { () throws(OriginError) in
+                let id = Hex.encode(house.world.randomBytes(16))
+                return (id, try await house.withdraw(name, ids, id: id, beside: { _ in [] }) ?? 0)
+            })
     }
 
     private func test(_ house: OriginHouse, _ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {

@@ -93,6 +93,19 @@ extension OriginHouse {
     }
 }
 
+extension OriginHouse {
+    /// Removes a user in both of their turns: a call that began before finds nobody, and registers no phone
+    /// for whoever is given the name next.
+    ///
+    /// - Throws: `.unknownUser`.
+    func removeUser(_ name: String) async throws(OriginError) {
+        try await users.during(name) { () throws(OriginError) in
+            try await cloud.during(name) { () throws(OriginError) in try await people.removeUser(name) }
+        }
+        polls.closeAll(of: name)
+    }
+}
+
 extension OriginHouse: OriginNotifying {
     func notify(
         _ name: String, id: String, _ content: NotificationContent, beside: @Sendable (Int) -> [Change]
@@ -119,11 +132,16 @@ extension OriginHouse: OriginNotifying {
         return user
     }
 
-    func withdraw(_ name: String, _ ids: [String]) async throws(OriginError) -> Int {
-        let id = Hex.encode(world.randomBytes(16))
+    func withdraw(
+        _ name: String, _ ids: [String], id: String, beside: @Sendable (Int) -> [Change]
+    ) async throws(OriginError) -> Int? {
         let user = try await user(name)
-        let owed = try await owe(to: user, id: id) { _ in .remove(ids.map(Self.message)) } ?? 0
-        return owed + (try await cloudNotifier.withdraw(user, ids))
+        // It bears repetition: what is gone is not withdrawn again.
+        let cloud = try await cloudNotifier.withdraw(user, ids)
+        let owed = try await owe(to: user, id: id, beside: { beside($0 + cloud) }) { _ in
+            .remove(ids.map(Self.message))
+        }
+        return owed.map { $0 + cloud }
     }
 
     /// To see whether encrypted notifications arrive.

@@ -17,6 +17,7 @@ final class OriginHouse: Sendable {
     let users: ZulipUsers
     let notifier: ZulipNotifier
     let door: ZulipDoor
+    let cloud: NextcloudUsers
     private let cloudDoor: NextcloudDoor
     let cloudNotifier: NextcloudNotifier
     private let applications: Held<Secret?>
@@ -74,6 +75,7 @@ final class OriginHouse: Sendable {
                 origin: NextcloudOrigin(
                     NextcloudOrigin.Settings(localProxies: settings.allowsLocalProxies ? .allowed : .refused))
             ))
+        self.cloud = cloud
         cloudDoor = NextcloudDoor(cloud)
         cloudNotifier = NextcloudNotifier(cloud)
         lanes = Self.lanes(
@@ -85,9 +87,10 @@ final class OriginHouse: Sendable {
         clock = OriginClock(polls, upkeep, ground.world, ground.journal)
     }
 
+    /// The digest of the applications' token.
     private static func token(_ settings: OriginSection) throws(CommandFailure) -> Secret? {
         try settings.applicationTokenFile.map { (file) throws(CommandFailure) in
-            try CredentialShelf.read(file).trimmed
+            ApplicationDoor.digest(of: try CredentialShelf.read(file).trimmed)
         }
     }
 

@@ -24,7 +24,9 @@ struct OriginWithdrawCommand: SealbellCommand {
             for id in ids { json.string(id) }
             json.endArray()
         }
-        adminListener.show(answer, shell) { ["owed to \($0["devices"]?.int64 ?? 0) devices"] }
+        adminListener.show(answer, shell) { 
+            ["\($0["id"]?.string ?? "")  owed to \($0["devices"]?.int64 ?? 0) devices"]
+        }
         return .done
     }
 }

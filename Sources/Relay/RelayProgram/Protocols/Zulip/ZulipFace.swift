@@ -64,11 +64,14 @@ struct ZulipFace: HTTPFace {
     private func answer(_ inbound: HTTPInbound) async throws(ZulipError) -> ZulipReply {
         try checkCredentialCount(inbound)
         try await proveBeforeReading(inbound)
-        let request = try inbound.withBody { (body) throws(ZulipError) in
+        var request = try inbound.withBody { (body) throws(ZulipError) in
             try ZulipInbound.parse(
                 method: inbound.method.rawValue, path: inbound.path, query: inbound.query,
                 authorization: inbound.header("authorization"), contentType: inbound.header("content-type"),
                 body: body)
+        }
+        if inbound.header(ZulipOrigin.referencesField) != nil, case .notify = request.call {
+            request.references = PushReferences()
         }
         do throws(ZulipError) {
             let reply = try await reception.receive(

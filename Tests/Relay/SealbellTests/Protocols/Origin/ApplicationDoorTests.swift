@@ -61,9 +61,14 @@ struct ApplicationDoorTests {
             #expect(device["state"]?.string == "accepted")
             #expect(device["device"]?.string?.hasPrefix("account ") == true)
 
-            let back = try await Self.ask(
-                running, "POST", "/notify", #"{"user":"ada@example.org","withdraw":["\#(id)"]}"#)
+            let withdrawal = #"{"user":"ada@example.org","withdraw":["\#(id)"],"key":"tea-2"}"#
+            let back = try await Self.ask(running, "POST", "/notify", withdrawal)
             #expect(back.status == 202)
+            let taken = try #require(back.json["id"]?.string)
+            #expect(taken != id)
+            #expect(try await running.became(of: taken) == ["accepted"])
+            let repeated = try await Self.ask(running, "POST", "/notify", withdrawal)
+            #expect(repeated.status == 202 && repeated.json["id"]?.string == taken)
             let seen = try await phone.opened(2)
             guard case .message(let message) = seen[0].body, case .remove(let ids) = seen[1].body else {
                 Issue.record("a message, and then its removal: \(seen.count)")
@@ -83,6 +88,7 @@ struct ApplicationDoorTests {
             (#"{"content":"x"}"#, 400), ("no JSON", 400), (#"["user"]"#, 400),
             (#"{"user":"ada@example.org","content":""}"#, 400),
             (#"{"user":"ada@example.org","content":{"sender":"a"}}"#, 400),
+            (#"{"user":"ada@example.org","content":{"text":"x","sender":7}}"#, 400),
             (#"{"user":"ada@example.org","content":"x","withdraw":[]}"#, 400),
             (#"{"user":"ada@example.org","withdraw":[]}"#, 400),
             (#"{"user":"ada@example.org","withdraw":["7"]}"#, 400),

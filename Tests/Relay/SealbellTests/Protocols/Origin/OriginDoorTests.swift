@@ -140,6 +140,37 @@ struct OriginDoorTests {
         }
     }
 
+    @Test("Who is removed is heard and registered no more, whoever has the name next")
+    func removal() async throws {
+        try await RunningOrigin.run(inOneProcess: true) { running, key in
+            var phone = OriginPhone(.apns, .zap, running, key: key)
+            try await phone.start()
+            try await phone.follow(until: .active)
+            let opened = try await phone.ask("POST", "/api/v1/register", Secret([]))
+            let queue = try #require(try JSONValue.parse(opened.body)["queue_id"]?.string)
+            async let poll = OriginPhone.ask(
+                running, RunningOrigin.user, key, "GET", "/api/v1/events?queue_id=\(queue)&last_event_id=-1")
+            try await asked(for: "a poll that waits") { try running.polls.waitingCount == 1 }
+            _ = try await running.desk(.removeUser, ["name": RunningOrigin.user])
+            let ended = try JSONValue.parse(try await poll.body)
+            #expect(ended["code"]?.string == "BAD_EVENT_QUEUE_ID")
+
+            let next = try await running.desk(.addUser, ["name": RunningOrigin.user])
+            #expect(next["key"]?.string != nil && next["key"]?.string != key)
+            let rows = try await running.desk(.registrations, ["user": RunningOrigin.user])
+            #expect(rows["registrations"]?.array?.isEmpty == true)
+            // A call that proved itself before, and comes to its turn only now.
+            let house = try running.house
+            let realm = try #require(house.people.realms.first?.uuid)
+            await #expect(throws: ZulipUsersRefusal.self) {
+                try await house.users.change(
+                    RunningOrigin.user, realm: realm, id: 1, { _ in ZulipStep() }, behind: { _, _ in })
+            }
+            try await house.users.change(
+                RunningOrigin.user, realm: realm, id: 2, { _ in ZulipStep() }, behind: { _, _ in })
+        }
+    }
+
     @Test("A realm that comes to require encryption tells its clients, and goes when it has no users")
     func realms() async throws {
         try await RunningOrigin.run(inOneProcess: true) { running, key in

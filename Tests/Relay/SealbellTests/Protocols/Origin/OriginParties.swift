@@ -67,10 +67,12 @@ struct RunningOrigin: Sendable {
         }
     }
 
-    var polls: EventPolls {
+    var polls: EventPolls { get throws { try house.polls } }
+
+    var house: OriginHouse {
         get throws {
             let instances = origin.relay.hosted.compactMap { $0 as? OriginInstance }
-            return try #require(instances.first).house.polls
+            return try #require(instances.first).house
         }
     }
 
@@ -80,7 +82,12 @@ struct RunningOrigin: Sendable {
     func begin() async throws -> String {
         _ = try await desk(.signUp, [:])
         let realm = try await desk(.addRealm, ["name": "acme"])
-        #expect(realm["relay"]?.string == "told")
+        // A relay on a loaded machine may have no time for it at once; the next sign-up tells it again.
+        if realm["relay"]?.string != "told" {
+            try await asked(for: "a relay that knows the realm") {
+                try await desk(.signUp, [:])["realms"]?.string == "told"
+            }
+        }
         let user = try await desk(.addUser, ["name": Self.user])
         return try #require(user["key"]?.string)
     }

@@ -39,6 +39,7 @@ struct OriginServerTests {
             let first = try await running.notify("Dinner is ready")
             #expect(try await phone.opened(1).map(\.text) == ["Dinner is ready"])
             #expect(try await running.became(of: first) == ["accepted"])
+            try await Self.followed(first, running, isOne: setting.isOne)
 
             // A test comes by the same way.
             try await phone.askForTest()
@@ -70,6 +71,32 @@ struct OriginServerTests {
                 try await phone.opened(2).last?.text == "Welcome back"
             }
         }
+    }
+}
+
+extension OriginServerTests {
+    /// `why` follows a notification over the origin's queue and the relay's, and names nothing that is
+    /// anybody's secret.
+    private static func followed(_ id: String, _ running: RunningOrigin, isOne: Bool) async throws {
+        let person = try Operator(running.origin)
+        if !isOne { _ = try Operator(running.relay) }
+        let elsewhere = isOne ? [] : ["--relay-at", running.relay.stage.state]
+        let whole = await person.run(["why", id] + elsewhere)
+        #expect(whole.status == .done)
+        // The call to the relay, and the push to the push service.
+        #expect(whole.out.filter { $0.contains("attempt 1: accepted (") }.count == 2, "\(whole.out)")
+        #expect(whole.out.contains { $0.hasPrefix("device") && $0.contains("accepted at the relay") })
+        #expect(!whole.out.joined().contains("Dinner"))
+        let json = try JSONValue.parse(
+            Array((await person.run(["why", id, "--json"] + elsewhere)).out.joined().utf8))
+        #expect(json["calls"]?.array?.count == 1)
+        let push = try #require(json["devices"]?[0]?["push"])
+        #expect(push["answers"]?[0]?["outcome"]?.string == "accepted")
+        // Without the relay's directory its half is said to be elsewhere.
+        let half = await person.run("why", id)
+        #expect(half.out.contains { $0.contains("--relay-at") } == !isOne, "\(half.out)")
+        let unknown = await person.run("why", String(repeating: "0", count: 32))
+        #expect(unknown.status == .failed)
     }
 }
 

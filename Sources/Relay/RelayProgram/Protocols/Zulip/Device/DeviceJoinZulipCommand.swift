@@ -125,7 +125,8 @@ struct DeviceJoinZulipCommand: SealbellCommand {
     /// Where the sandbox has an origin beside it, the next command notifies this user.
     private func notifyNext(_ account: PlayedZulip.Account, _ shell: Shell) {
         guard let sandbox else { return }
-        let directory = joinPath(sandbox, "origin")
+        // As given: the line is to be typed in the same directory.
+        let directory = (sandbox.hasSuffix("/") ? sandbox : sandbox + "/") + "origin"
         // Without one there is nothing to say.
         guard case .running? = try? RunFile.find(state: joinPath(shell.facts.workingDirectory, directory))
         else { return }
