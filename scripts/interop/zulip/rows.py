@@ -12,4 +12,5 @@ ROWS += later("zulip.zulip_forms", ["Python as server of three forms"])
 ROWS += later("zulip.zulip_clients", ["Python as phone of our origin, " + form for form in ("zap", "v12")])
 ROWS += later("zulip.zulip_bouncer", ["Python as relay of our origin"])
 ROWS += later("zulip.zulip_canaries", ["The memory of our idle origin"])
+ROWS += later("zulip.origin_doors", ["OpenAPI of our origin", "nginx as the origin guide's proxy"])
 ROWS += later("zulip.curls", ["curl as client"]) + operators.ROWS

@@ -23,12 +23,12 @@ WEAK_KEY = b64(bytes(32))
 
 
 @contextlib.contextmanager
-def origin(folder, state):
-    """An origin beside the sandbox that serves from `state`; yields its URL and its user's key."""
+def origin(folder, state, *settings):
+    """An origin beside the sandbox that serves from `state`; yields its URL, its user's key and its own state."""
     port, place = free_port(), state / "origin"
     command = [SEALBELL, "origin", "--at", str(state)]
     for setting in (f"listeners.origin.bind=127.0.0.1:{port}", "listeners.admin.bind=127.0.0.1:0",
-                    f"origin.url=http://127.0.0.1:{port}"):
+                    f"origin.url=http://127.0.0.1:{port}", *settings):
         command += ["--set", setting]
     log = folder / "origin.log"
     with running(command, folder, lambda: "device zulip join" in log.read_text(), "origin.log",
