@@ -95,8 +95,12 @@ package struct NextcloudNotifier: Sendable {
     package func notify(
         _ user: OriginUser, id: String, _ content: NotificationContent
     ) async throws(OriginError) -> Int {
+        let said = (content.sender.map { $0 + ": " } ?? "") + content.text
+        let subject = said.cut(toBytes: NextcloudLimits.subjectBytes)
+        // What a line does not hold, apps read below it.
+        let message = subject == said ? "" : content.text.cut(toBytes: NextcloudLimits.messageBytes)
         let draft = StoredNotification.Draft(
-            app: "sealbell", subject: content.text, objectType: Self.objectType, objectID: id)
+            app: "sealbell", subject: subject, message: message, objectType: Self.objectType, objectID: id)
         let origin = users.ground.origin
         let step = try await users.change(
             user, makes: false, needs: { $0.candidates(objectType: Self.objectType, objectIDs: [id]) }
@@ -128,5 +132,21 @@ package struct NextcloudNotifier: Sendable {
                 now: moment.now)
         }
         return step?.entries.count ?? 0
+    }
+}
+
+extension String {
+    /// As many whole characters as so many bytes of UTF-8 hold, with an ellipsis where there were more.
+    fileprivate func cut(toBytes limit: Int) -> String {
+        guard utf8.count > limit else { return self }
+        let ellipsis = "…"
+        var room = limit - ellipsis.utf8.count
+        var kept = ""
+        for character in self {
+            room -= character.utf8.count
+            guard room >= 0 else { break }
+            kept.append(character)
+        }
+        return kept + ellipsis
     }
 }

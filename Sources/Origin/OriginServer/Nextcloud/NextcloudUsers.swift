@@ -212,7 +212,7 @@ package final class NextcloudUsers: Sendable {
                     kind: .notification, method: .post, server: split.server, path: Secret(split.path.utf8),
                     contentType: "application/x-www-form-urlencoded", body: call.body,
                     subject: ProxySubject(user: user, waiting: waiting.all).body)),
-            pushClass: .normal, origin: Secret(user.utf8), record: nil, touchedAt: now,
+            pushClass: .normal, origin: Secret(user.utf8), record: key(user), touchedAt: now,
             custodyEnds: end, repeatIdentity: nil)
     }
 

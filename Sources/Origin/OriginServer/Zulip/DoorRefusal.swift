@@ -46,7 +46,20 @@ struct DoorRefusal: Error {
     static let rateLimited = DoorRefusal(429, "RATE_LIMIT_HIT", "API usage exceeded rate limit").later
 
     static func wrongMethod(_ methods: String) -> DoorRefusal {
-        var refusal = DoorRefusal(405, "BAD_REQUEST", "Method Not Allowed")
+        var refusal = DoorRefusal(405, "", "Method Not Allowed")
+        // As Zulip's framework says it: without a code.
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("result")
+        writer.string("error")
+        writer.key("msg")
+        writer.string(refusal.sentence)
+        writer.key("allowed_methods")
+        writer.beginArray()
+        for method in methods.split(separator: ", ") { writer.string(String(method)) }
+        writer.endArray()
+        writer.endObject()
+        refusal.body = writer.bytes
         refusal.headers = [(name: "allow", value: methods)]
         return refusal
     }

@@ -100,8 +100,10 @@ package struct ZulipNotifier: Sendable {
                                 kind: .notification, method: .post, server: ground.relay,
                                 path: Secret(call.path.utf8), contentType: call.contentType, body: call.body,
                                 subject: subject.body)),
-                        pushClass: notification.body.pushClass, origin: Secret(user.name.utf8), record: nil,
-                        touchedAt: now, custodyEnds: now + Self.life, repeatIdentity: nil))
+                        pushClass: notification.body.pushClass, origin: Secret(user.name.utf8),
+                        // It goes with its record: nothing is sent for a user who was removed.
+                        record: ground.space.notification(id), touchedAt: now,
+                        custodyEnds: now + Self.life, repeatIdentity: nil))
             }
         }
         return pushes

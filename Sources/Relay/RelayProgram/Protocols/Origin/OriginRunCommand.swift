@@ -84,6 +84,9 @@ struct OriginBeside: Sendable {
             url: \(relay)
           contact: admin@origin.test
           credentials: \(joinPath(state, "origin-credentials.json"))
+          # The sandbox's own push proxy is on this machine.
+          nextcloud:
+            allow_local_proxies: true
         listeners:
           origin:
             bind: 127.0.0.1:8490

@@ -125,7 +125,7 @@ extension InstanceReader {
         var times = ZulipQueueTimes()
         guard let queue = cursor.cursor("queue", keys: OriginSection.queueKeys) else { return times }
         times.first = span("first_retry", queue, 1...3_600, times.first)
-        times.longest = span("longest_retry", queue, 1...86_400, times.longest)
+        times.longest = span("longest_retry", queue, 1...3_600, times.longest)
         times.end = span("end", queue, 3_600...2_592_000, times.end)
         if times.first > times.longest {
             queue.fault(.conflict, "longest_retry", "The longest wait is at least the first.")

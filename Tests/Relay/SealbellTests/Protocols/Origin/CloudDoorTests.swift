@@ -124,6 +124,20 @@ struct CloudDoorTests {
             }
             _ = try await arrivals.next("a third text")
 
+            // What one line does not hold stands below it, whole characters each.
+            let long = String(repeating: "ż", count: 2_048)
+            let content = NotificationContent(text: long, sender: "Kitchen")
+            let fourth = String(repeating: "b", count: 32)
+            #expect(try await house.notify(Self.user, id: fourth, content, beside: { _ in [] }) == 1)
+            _ = try await arrivals.next("a long text")
+            let last = try await Self.ask(
+                running, password, "GET", "/ocs/v2.php/apps/notifications/api/v2/notifications")
+            let whole = try #require(last.json["data"]?.array?.first)
+            let line = try #require(whole["subject"]?.string)
+            #expect(line.hasPrefix("Kitchen: żż") && line.hasSuffix("ż…") && (1_020...1_024) ~= line.utf8.count)
+            let below = try #require(whole["message"]?.string)
+            #expect(below.hasPrefix("żż") && below.hasSuffix("ż…") && (3_996...4_000) ~= below.utf8.count)
+
             let gone = await device("unregister")
             #expect(gone == ["server: HTTP 202", "relay: HTTP 200", "unregistered"])
             let nobody = try await running.desk(.notify, ["user": Self.user, "text": "Nobody"])

@@ -22,9 +22,9 @@ struct OriginDoorTests {
 
     private static let calls = [
         Call(method: "GET", path: "/api/v1/nothing", status: 404, code: "BAD_REQUEST"),
-        Call(method: "GET", path: "/api/v1/register", status: 405, code: "BAD_REQUEST"),
-        Call(method: "POST", path: "/api/v1/events", body: "", status: 405, code: "BAD_REQUEST"),
-        Call(method: "GET", path: "/api/v1/mobile_push/register", status: 405, code: "BAD_REQUEST"),
+        Call(method: "GET", path: "/api/v1/register", status: 405, code: ""),
+        Call(method: "POST", path: "/api/v1/events", body: "", status: 405, code: ""),
+        Call(method: "GET", path: "/api/v1/mobile_push/register", status: 405, code: ""),
         Call(method: "GET", path: "/api/v1/events", status: 400, code: "REQUEST_VARIABLE_MISSING"),
         Call(
             method: "GET", path: "/api/v1/events?queue_id=a", status: 400, code: "REQUEST_VARIABLE_MISSING"),
@@ -71,7 +71,7 @@ struct OriginDoorTests {
                     call.body.map { Secret($0.utf8) })
                 let json = try JSONValue.parse(answer.body)
                 #expect(answer.status == call.status, "\(call)")
-                #expect(json["code"]?.string == call.code, "\(call)")
+                #expect(json["code"]?.string ?? "" == call.code, "\(call)")
                 #expect(json["result"]?.string == "error", "\(call)")
             }
             #expect(try await running.origin.owed() == 0)
