@@ -183,7 +183,8 @@ struct OriginAnswerTests {
         #expect(outcome(401, #"{"code":"UNAUTHORIZED"}"#) == .retry(fault: .credentialsRefused))
         #expect(outcome(403, #"{"code":"MISSING_REMOTE_REALM"}"#) == .realmIsOff(.unknownRealm))
         #expect(outcome(400, #"{"code":"PUSH_NOTIFICATIONS_DISALLOWED"}"#) == .realmIsOff(.notAllowed))
-        #expect(outcome(400, #"{"code":"BAD_REQUEST"}"#) == .refused(.malformedRegistration))
+        // A notification is none of a phone's registration.
+        #expect(outcome(400, #"{"code":"BAD_REQUEST"}"#) == .refused(.otherRefusal))
         let body = notified(#""delete_device_ids":[]"#)
         let outcomes = ZulipProfile.allCases.map {
             ZulipOrigin.notifyOutcome(ZulipAnswer(status: 200, body: body), profile: $0)

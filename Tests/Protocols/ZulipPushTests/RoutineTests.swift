@@ -79,6 +79,22 @@ struct RoutineTests {
         #expect(phone.status.isQuiet)
     }
 
+    @Test("An app whose own call is refused for its key says so of an active account too")
+    func keyRefused() throws {
+        var phone = try PlayedDevice(PlayedDevice.zap)
+        try phone.begin()
+        try phone.answer(200)
+        #expect(phone.status.advice == .none)
+        #expect(try phone.take(.keyRefused) == ["log_in_again"])
+        #expect(phone.status.advice == .logInAgain)
+        // The monthly repeat is due, and waits for a key.
+        let (waited, started) = (try phone.wait(40 * Self.day), try phone.restart())
+        #expect(!(waited + started).contains("register"), "\(waited) \(started)")
+        let again = try phone.take(.apiKey)
+        #expect(again.contains("register"), "\(again)")
+        #expect(phone.status.advice != .logInAgain)
+    }
+
     @Test("A refused call is made again at a start after a day, or with another token")
     func refused() throws {
         var phone = try PlayedDevice(PlayedDevice.zap)

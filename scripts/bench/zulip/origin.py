@@ -42,11 +42,13 @@ class Connection:
 
     def __init__(self, port):
         self.port, self.reader, self.writer = port, None, None
+        # As behind a proxy: each connection is another client's, who has a share of the listener.
+        self.client = "X-Bench: 1" if port != ORIGIN else f"X-Forwarded-For: 198.{secrets.randbelow(256)}.{secrets.randbelow(256)}.{secrets.randbelow(256)}"
 
     async def ask(self, method, path, body=b"", headers=()):
         if self.writer is None:
             self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
-        lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}", *headers]
+        lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}", self.client, *headers]
         self.writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
         head = await self.reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
@@ -107,12 +109,20 @@ class Pair:
             "store: { keys: origin.keys }\n"
             f"origin: {{ url: 'http://127.0.0.1:{ORIGIN}', contact: admin@origin.test, application_token_file: token, "
             f"relay: {{ url: '{run['urls']['public']}' }}, limits: {{ notify_per_minute: 10000000 }} }}\n"
-            f"listeners: {{ origin: {{ bind: '127.0.0.1:{ORIGIN}' }}, admin: {{ bind: '127.0.0.1:{ADMIN}' }} }}\n")
-        self.origin = self.start("origin", "origin", "--config", "origin.yaml", "--state", "origin")
-        self.file("origin/run.json")
+            f"listeners: {{ origin: {{ bind: '127.0.0.1:{ORIGIN}', trusted_proxies: ['127.0.0.1'] }}, admin: {{ bind: '127.0.0.1:{ADMIN}' }} }}\n")
+        self.begin()
         for words in (["sign-up"], ["realm", "add", "bench"]):
             subprocess.run([PROGRAM, "origin", *words, "--at", "origin"], cwd=folder, check=True, capture_output=True)
         self.users = []
+
+    def begin(self):
+        self.origin = self.start("origin", "origin", "--config", "origin.yaml", "--state", "origin")
+        self.file("origin/run.json")
+
+    def restart(self):
+        self.origin.send_signal(signal.SIGTERM)
+        self.origin.wait(60)
+        self.begin()
 
     def start(self, name, *arguments):
         log = open(self.folder / f"{name}.log", "ab")
@@ -262,7 +272,14 @@ async def crowd(folder, words):
             await pair.active(2 * USERS)
         await asyncio.sleep(60)
         rest = pair.resident()
-        print(json.dumps({"what": "memory", "users": USERS, "devices": 2 * USERS, "empty": empty, **rest}), flush=True)
+        pair.restart()
+        await pair.active(2 * USERS)
+        await asyncio.sleep(5)
+        again = pair.resident()
+        print(json.dumps({
+            "what": "memory", "users": USERS, "devices": 2 * USERS, "empty": empty, "after_all_registered": rest,
+            "after_a_restart": again}), flush=True)
+        rest = again
         if "polls" in words:
             held = []
             for user in pair.users[:4_000]:

@@ -81,6 +81,9 @@ public enum ZulipDeviceEvent: Sendable {
     case build(ZulipAppBuild)
     /// The user has logged in again: calls have another API key.
     case apiKey
+    /// The server has answered 401 to a call of the app's own, such as the one for the state: nothing is
+    /// called before ``apiKey``.
+    case keyRefused
     /// The user asks to have notifications set up once more, whatever the server said before. In v12 nothing
     /// follows before ``state(_:)`` was given in this run. Fetch the state again behind the answer.
     case again

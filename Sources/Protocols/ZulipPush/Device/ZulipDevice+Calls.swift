@@ -91,10 +91,7 @@ extension ZulipDevice {
         switch verdict {
         case .success(let deviceID): succeed(underWay, deviceID, &step)
         case .later(let asked): retry(asked, &step)
-        case .loggedOut(let code):
-            routine.halt = .loggedOut(code: code)
-            routine.want(by: step.now)
-            notify(.logInAgain, &step)
+        case .loggedOut(let code): logOut(code: code, &step)
         case .refused(let code):
             routine.halt = .refused(code: code, since: step.now)
             routine.want(by: step.now)

@@ -41,6 +41,7 @@ extension ZulipDevice {
         case .tick: next.look(&step)
         case .build(let build): next.adopt(build, &step)
         case .apiKey: next.logIn(&step)
+        case .keyRefused: next.logOut(code: nil, &step)
         case .again: next.registerAgain(now)
         case .logout: next.leave(&step)
         }
@@ -207,6 +208,12 @@ extension ZulipDevice {
         routine.loggedInAt = step.now
         end([.logInAgain], &step)
         if case .loggedOut = routine.halt { routine.halt = nil }
+    }
+
+    mutating func logOut(code: String?, _ step: inout RoutineStep<some RandomNumberGenerator>) {
+        routine.halt = .loggedOut(code: code)
+        routine.want(by: step.now)
+        notify(.logInAgain, &step)
     }
 
     private mutating func registerAgain(_ now: UnixTime) {

@@ -40,7 +40,9 @@ extension ZulipOrigin {
         switch fault {
         case .unknownRealm, .notAllowed: return .realmIsOff(fault)
         case .credentialsRefused, .notTheProtocol: return .retry(fault: fault)
-        case .realmOfOtherServer, .malformedRegistration, .otherRefusal: return .refused(fault)
+        // It is no registration that could not be read.
+        case .malformedRegistration: return .refused(.otherRefusal)
+        case .realmOfOtherServer, .otherRefusal: return .refused(fault)
         }
     }
 

@@ -56,6 +56,7 @@ struct ZulipCommandFaultTests {
                 let run = await person.run(words)
                 #expect(run.status == .failed, "\(words)")
                 #expect(run.err == ["The server does not take this user's key."], "\(words)")
+                #expect(run.out.contains { $0.contains("Log in again") }, "\(run.out)")
             }
             let other = try #require(renewed["key"]?.string)
             try person.put(other, at: "key")

@@ -43,7 +43,7 @@ struct ZulipCommandServerTests {
                     "active: Notifications are set up.",
                     "the server has closed the event queue; opens another",
                     "the server does not answer; tries again", "registration: HTTP 200",
-                    "pending: Notifications are being set up."
+                    "pending: Notifications are being set up.", "Log in again to receive notifications."
                 ])
             let registered = server.script.withLock(\.registered)
             #expect(registered.count == 2 && Set(registered).count == 1, "the same id")

@@ -29,6 +29,7 @@ struct DeviceStatusZulipCommand: SealbellCommand {
                 let route = try await phone.start(index)
                 if case .encrypted = route { try await phone.fetch(index) }
                 await phone.close(index)
+                if ending == .done { ending = await phone.status(index).ending() }
             } catch {
                 // The status is of what is kept, then.
                 faults[index] = error

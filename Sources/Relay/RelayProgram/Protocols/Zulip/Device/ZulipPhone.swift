@@ -150,7 +150,7 @@ actor ZulipPhone {
     func fetch(_ index: Int) async throws(CommandFailure) {
         await close(index)
         let answer = await line(index).openQueue()
-        try Self.check(answer)
+        try await check(answer, index)
         guard let json = answer.success(limitBytes: ZulipLine.stateBytes),
             let id = json["queue_id"]?.string, id.utf8.count <= 256
         else {
@@ -172,7 +172,7 @@ actor ZulipPhone {
     func poll(_ index: Int) async throws(CommandFailure) -> Polled {
         guard let queue = queues[index] else { return .over }
         let answer = await line(index).events(queue.id, after: queue.last)
-        try Self.check(answer)
+        try await check(answer, index)
         if let json = answer.success(limitBytes: ZulipLine.stateBytes) {
             let ids = (json["events"]?.array ?? []).compactMap { $0["id"]?.int64 }
             // Events that cannot be taken are asked for no more: the next state has what they say.
@@ -193,8 +193,9 @@ actor ZulipPhone {
         await line(index).close(queue.id)
     }
 
-    private static func check(_ answer: ZulipLine.Answer) throws(CommandFailure) {
+    private func check(_ answer: ZulipLine.Answer, _ index: Int) async throws(CommandFailure) {
         guard answer.status == 401 else { return }
+        try await take(index, .keyRefused)
         throw CommandFailure(.failed, "The server does not take this user's key.")
     }
 
