@@ -9,7 +9,8 @@ ROWS += later("zulip.zulip_habits", [
     "12.x: " + habit for habit in ("a sound in aps", "a leftover legacy row", "--rotate-key", "a slash too many",
                                    "set up anew", "a wrong method", "dead and back in one second")])
 ROWS += later("zulip.zulip_forms", ["Python as server of three forms"])
-ROWS += later("zulip.zulip_clients", ["Python as phone of our origin, " + form for form in ("zap", "v12")])
+ROWS += later("zulip.zulip_clients", ["Python as phone of our origin, zap"])
+ROWS += later("zulip.zulip_deployed", ["Python as phone of our origin, " + form for form in ("v12", "v11")])
 ROWS += later("zulip.zulip_bouncer", ["Python as relay of our origin"])
 ROWS += later("zulip.zulip_canaries", ["The memory of our idle origin"])
 ROWS += later("zulip.origin_doors", ["OpenAPI of our origin", "nginx as the origin guide's proxy"])

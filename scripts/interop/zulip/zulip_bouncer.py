@@ -14,7 +14,8 @@ from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey, SealedBox
 
 from tools import SEALBELL, Failed, expect, free_port, need_modules, running
-from .zulip_clients import USER, Client, DevicePhone, ZapPhone
+from .zulip_clients import USER, Client, ZapPhone
+from .zulip_deployed import DevicePhone
 from .zulip_peer import PREFIX, b64
 
 LARGEST = 2**63 - 1

@@ -18,6 +18,7 @@ from tools import Failed, expect
 
 PREFIX = "/api/v1/remotes/"
 TIMEOUT_SECONDS = 15  # as a Zulip server has it
+QUIET_SECONDS = 0.4
 BUNDLE = "org.example.sandbox"
 TAG = b"\x31"
 
@@ -178,6 +179,14 @@ class Services:
         for each in found:
             each["json"] = json.loads(base64.b64decode(each["body"]))
         return found
+
+    def nothing_more(self, what):
+        """Raises where anything has come, or comes within a moment, that nobody has looked at."""
+        time.sleep(QUIET_SECONDS)
+        for name, last in self.seen.items():
+            page = self.session.get(f"{self.url}/{name}/deliveries?after={last}&limit=1000",
+                                    timeout=TIMEOUT_SECONDS).json()
+            expect(len(page), 0, f"{what}: deliveries at {name} beyond the expected ones")
 
     def set_device(self, name, phone, state):
         device = {"token": phone.token, "state": state}
