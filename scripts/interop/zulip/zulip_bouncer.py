@@ -1,5 +1,6 @@
-"""A row in which foreign code is the relay that our origin calls, and makes the choices that the specification leaves
-open otherwise than ours: the errors' spelling, no list of stale ids, ids near 2⁶³, late answers; and it misbehaves.
+"""Rows in which foreign code is the relay that our origin calls, and makes the choices that the specification leaves
+open otherwise than ours: the errors' spelling, no list of stale ids, ids near 2⁶³, late answers; it misbehaves, and it
+asks for time. What our origin's operator is told of it all is judged, too.
 """
 import base64
 import contextlib
@@ -26,14 +27,18 @@ ELSEWHERE = {"Location": PREFIX + "elsewhere"}
 
 
 class Bouncer:
-    """Rows and what was asked. `script` has for each coming registration what is answered instead of the truth."""
+    """Rows and what was asked, and when. `script` has for each coming registration what is answered instead of the
+    truth, `notify_script` for each coming notification.
+    """
 
     def __init__(self):
         self.pair = PrivateKey.generate()
         self.public_key = b64(bytes(self.pair.public_key))
         self.known, self.rows, self.next_id = None, {}, LARGEST
         self.registrations, self.notified, self.stale_asked = [], [], 0
-        self.script, self.dead, self.strayed = [], [], 0
+        self.script, self.notify_script, self.dead, self.strayed = [], [], [], 0
+        # Seconds of this process's own clock: of the registrations, and of the calls that notify.
+        self.registered_at, self.notified_at = [], []
         self.changed = threading.Condition()
 
     def answer(self, method, path, query, auth, body):
@@ -66,6 +71,7 @@ class Bouncer:
 
     def register(self, form):
         self.registrations.append(form)
+        self.registered_at.append(time.monotonic())
         try:
             plain = json.loads(SealedBox(self.pair).decrypt(base64.b64decode(form["encrypted_push_registration"])))
         except (CryptoError, ValueError):
@@ -81,6 +87,9 @@ class Bouncer:
         return 200, {}, told
 
     def notify(self, request):
+        self.notified_at.append(time.monotonic())
+        if self.notify_script:
+            return self.notify_script.pop(0)
         items = request["push_requests"]
         # A call may come twice: whoever lost its answer asks again, with the same ciphertext.
         self.notified += [each for each in items if each not in self.notified]
@@ -147,11 +156,20 @@ class Origin:
             f'listeners:\n  origin: {{ bind: "{self.url.split("//")[1]}" }}\n  admin: {{ bind: "127.0.0.1:0" }}\n'
             'store: { url: "sqlite:relay.sqlite", keys: storage.keys }\n')
 
+    def ask(self, *words):
+        return subprocess.run([SEALBELL, *words], cwd=self.folder, capture_output=True, text=True, timeout=60)
+
     def command(self, *words):
-        told = subprocess.run([SEALBELL, *words], cwd=self.folder, capture_output=True, text=True, timeout=60)
+        told = self.ask(*words)
         if told.returncode:
             raise Failed(f"{' '.join(words[:3])} ended with {told.returncode}: {told.stderr.strip()[-300:]}")
         return told.stdout
+
+    def fails(self, *words):
+        """What a command of the operator says that must fail."""
+        told = self.ask("origin", *words, "--at", str(self.state), "--json")
+        expect((told.returncode != 0, told.stdout), (True, ""), f"{words[0]}: it must fail")
+        return told.stderr
 
     def operator(self, *words):
         return self.command("origin", *words, "--at", str(self.state), "--json")
@@ -259,17 +277,101 @@ def notified(bouncer, origin, count):
     return bouncer.notified[before:]
 
 
-def foreign(folder):
-    need_modules("nacl", "requests")
-    bouncer = Bouncer()
-    with serving(bouncer) as url:
-        origin = Origin(folder, url)
-        with origin.runs():
-            origin.operator("sign-up")
-            origin.operator("realm", "add", "chat")
-            key = json.loads(origin.operator("user", "add", USER))["key"]
-            calls = talk(bouncer, origin, key)
-    return None, f"{calls} calls of a phone, {len(bouncer.registrations)} and {len(bouncer.notified)} of the origin"
+def busy(seconds, status):
+    """An answer that asks for so many seconds."""
+    body = {"result": "error", "msg": "", "code": "RATE_LIMIT_HIT"} if status == 429 else "<html>Busy</html>"
+    return status, {"Retry-After": str(seconds)}, body
 
 
-ROWS = [("Python as relay of our origin", foreign)]
+def patience(bouncer, origin, key):
+    """What the relay asks for is a lower bound, by the relay's own clock; and the operator sees who waits."""
+    client, phone = Client(origin.url, key), ZapPhone("fcm")
+    expect(status(origin), {**BARE, "users": 0}, "status of nobody")
+    bouncer.script = [busy(3, 429), busy(2, 503)]
+    client("POST", "mobile_push/register", **phone.fields(bouncer.public_key))
+    statuses(client, phone, [("add", "pending", None)], "a record")
+    bouncer.until(lambda: bouncer.registered_at, "the first try")
+    told = status(origin)
+    expect((told["devices"], told["oldest_waiting"] <= time.time() * 1_000),
+           ([{"profile": "zap", "state": "pending", "count": 1}], True), "status of one who waits")
+    statuses(client, phone, [("update", "active", None)], "a relay that was busy")
+    not_before(bouncer.registered_at, [3, 2], "registrations")
+    active = {**BARE, "devices": [{"profile": "zap", "state": "active", "count": 1}]}
+    expect(status(origin), active, "status of one who is active")
+    bouncer.notify_script = [busy(3, 503), busy(2, 429)]
+    sent = json.loads(origin.operator("notify", USER, "patience"))
+    expect(sent["devices"], 1, "devices")
+    bouncer.until(lambda: bouncer.notified_at, "the first try")
+    became(origin, sent["id"], phone, "waiting")
+    bouncer.until(lambda: bouncer.notified, "the notification")
+    not_before(bouncer.notified_at, [3, 2], "notifications")
+    phone.open_content(bouncer.notified[-1]["encrypted_content"])
+    became(origin, sent["id"], phone, "accepted")
+    became_otherwise(bouncer, origin, client, phone)
+    expect(status(origin), BARE, "status of one who is gone")
+    return client.calls
+
+
+def became_otherwise(bouncer, origin, client, phone):
+    """A notification that the relay refuses, and one to a device that is dead."""
+    bouncer.notify_script = [(400, {}, {"result": "error", "msg": "", "code": "BAD_REQUEST"})]
+    became(origin, json.loads(origin.operator("notify", USER, "x"))["id"], phone, "refused")
+    client.quiet("a refused notification")
+    bouncer.dead = [next(iter(bouncer.rows.values()))]
+    became(origin, json.loads(origin.operator("notify", USER, "x"))["id"], phone, "dead")
+    statuses(client, phone, [("remove", None, None)], "a dead id")
+    sent = json.loads(origin.operator("notify", USER, "x"))
+    expect((sent["devices"], json.loads(origin.operator("notification", sent["id"]))["devices"]), (0, []),
+           "a notification to nobody")
+    unknown = origin.fails("notification", "0" * 32)
+    expect("Nobody knows" in unknown, True, "a notification that nobody knows")
+
+
+# Behind a sign-up with one realm and one user; phones that are no more leave a user's record behind.
+BARE = {"relay": "told", "realms": 1, "realms_requiring": 0, "users": 1, "waiting_polls": 0, "devices": [],
+        "legacy_refused": 0}
+
+
+def status(origin):
+    told = json.loads(origin.operator("status"))
+    return {name: told[name] for name in (*BARE, "oldest_waiting") if name in told}
+
+
+def became(origin, name, phone, state):
+    """Waits until the notification is told to have come so far at its only device; then since when and why."""
+    ends, begun = time.monotonic() + PATIENCE_SECONDS, time.time()
+    while True:
+        [told] = json.loads(origin.operator("notification", name))["devices"]
+        expect(told["device"], f"account {phone.account_id}", "the device")
+        if told["state"] == state:
+            break
+        if told["state"] != "waiting" or time.monotonic() > ends:
+            raise Failed(f"a notification is {told['state']} instead of {state}")
+        time.sleep(0.1)
+    expect(("reason" in told, begun - PATIENCE_SECONDS < told["at"] / 1_000 <= time.time()),
+           (state == "refused", True), f"of a notification that is {state}")
+
+
+def not_before(moments, asked, what):
+    """Each try but the first comes no sooner than the answer to the one before it had asked for."""
+    gaps = [after - before for before, after in zip(moments, moments[1:])]
+    expect((len(gaps), all(gap >= least for gap, least in zip(gaps, asked))), (len(asked), True),
+           f"{what}: {[round(gap, 2) for gap in gaps]} s apart where {asked} s were asked for")
+
+
+def foreign(converse):
+    def run(folder):
+        need_modules("nacl", "requests")
+        bouncer = Bouncer()
+        with serving(bouncer) as url:
+            origin = Origin(folder, url)
+            with origin.runs():
+                origin.operator("sign-up")
+                origin.operator("realm", "add", "chat")
+                key = json.loads(origin.operator("user", "add", USER))["key"]
+                calls = converse(bouncer, origin, key)
+        return None, f"{calls} calls of a phone, {len(bouncer.registrations)} and {len(bouncer.notified)} of the origin"
+    return run
+
+
+ROWS = [("Python as relay of our origin", foreign(talk)), ("Python as busy relay of our origin", foreign(patience))]

@@ -7,6 +7,7 @@ import json
 import secrets
 import sqlite3
 import time
+import uuid
 
 from nacl.public import PrivateKey, PublicKey, SealedBox
 
@@ -266,6 +267,11 @@ class Forms:
         told = self.step(self.other.stale(realm_uuid=self.other.realm), 200, "the other realm's list")
         expect(told["device_ids"], [], "the other realm's list")
         self.step(self.other.stale(realm_uuid=realm), 403, "another's list", "REMOTE_REALM_SERVER_MISMATCH_ERROR")
+        # The server's own id is no realm's; what is no UUID is none of any server.
+        for nobody in (uuid.uuid4(), self.server.id):
+            self.step(self.server.stale(realm_uuid=nobody), 403, "the list of nobody's realm", "MISSING_REMOTE_REALM")
+        for text in ("", "chat", realm[:-1]):
+            self.step(self.server.stale(realm_uuid=text), 400, f"the list of the realm {text!r}", "BAD_REQUEST")
         told = self.step(self.server.stale(), 400, "no realm", "REQUEST_VARIABLE_MISSING")
         expect(told["var_name"], "realm_uuid", "what is missing")
         for query in ({"limit": 0}, {"limit": 1001}, {"limit": "2.0"}, {"after": -1}, {"after": 2**63},
