@@ -14,4 +14,5 @@ ROWS += later("zulip.zulip_deployed", ["Python as phone of our origin, " + form 
 ROWS += later("zulip.zulip_bouncer", ["Python as relay of our origin", "Python as busy relay of our origin"])
 ROWS += later("zulip.zulip_canaries", ["The memory of our idle origin"])
 ROWS += later("zulip.origin_doors", ["OpenAPI of our origin", "nginx as the origin guide's proxy"])
+ROWS += later("zulip.zulip_server", ["Python as server of our phone"])
 ROWS += later("zulip.curls", ["curl as client"]) + operators.ROWS
