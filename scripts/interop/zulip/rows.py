@@ -15,4 +15,6 @@ ROWS += later("zulip.zulip_bouncer", ["Python as relay of our origin", "Python a
 ROWS += later("zulip.zulip_canaries", ["The memory of our idle origin"])
 ROWS += later("zulip.origin_doors", ["OpenAPI of our origin", "nginx as the origin guide's proxy"])
 ROWS += later("zulip.zulip_server", ["Python as server of our phone"])
+ROWS += later("zulip.zulip_hostile", ["Python as hostile phone of our origin"])
+ROWS += later("zulip.zulip_rival", ["Python as hostile server at our relay"])
 ROWS += later("zulip.curls", ["curl as client"]) + operators.ROWS

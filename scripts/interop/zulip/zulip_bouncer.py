@@ -370,7 +370,8 @@ def foreign(converse):
                 origin.operator("realm", "add", "chat")
                 key = json.loads(origin.operator("user", "add", USER))["key"]
                 calls = converse(bouncer, origin, key)
-        return None, f"{calls} calls of a phone, {len(bouncer.registrations)} and {len(bouncer.notified)} of the origin"
+        asked = f"{len(bouncer.registrations)} and {len(bouncer.notified)} of the origin"
+        return None, f"{calls} calls of a phone, {asked}"
     return run
 
 

@@ -37,7 +37,8 @@ class House:
     def __init__(self, run):
         self.key = secrets.token_urlsafe(24)
         self.bouncer_key = run["public_keys"]["zulip-main"][0]
-        self.relay = FormsServer(Door(run["urls"]["public"]), self.bouncer_key, f"h-{secrets.token_hex(4)}.example.org")
+        host = f"h-{secrets.token_hex(4)}.example.org"
+        self.relay = FormsServer(Door(run["urls"]["public"]), self.bouncer_key, host)
         self.url = None
         self.records, self.queues, self.calls = {}, {}, []
         self.refuses, self.loses_queue, self.lost_queues = 0, False, 0
