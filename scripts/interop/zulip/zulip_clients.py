@@ -14,7 +14,7 @@ import requests
 from nacl.public import PrivateKey
 
 from tools import SEALBELL, Failed, expect, free_port, need_modules, relay, running
-from .zulip_forms import DAY_SECONDS, AccountPhone
+from .zulip_forms import DAY_SECONDS, MESSAGE_APS, AccountPhone
 from .zulip_peer import Services, answered, b64, stranger_key
 
 USER = "ada@example.com"
@@ -23,6 +23,8 @@ EXPIRED = "REQUEST_EXPIRED"
 EVENTS_SECONDS = 20
 # What a content is padded to, in every form.
 SIZES = (512, 1_024, 2_048, 2_688)
+MESSAGE_MEMBERS = {"realm_name": str, "message_id": int, "time": int, "sender_id": int, "sender_full_name": str,
+                   "sender_avatar_url": str, "recipient_type": str, "recipient_user_ids": list}
 # A point of low order: no box sealed to it is closed to anybody.
 WEAK_KEY = b64(bytes(32))
 
@@ -117,7 +119,7 @@ class Client:
                 changed = {key: value for key, value in event.items() if key not in ("type", "op", "device_id")}
                 expect(changed.keys() <= entries[name].keys(), True, f"members of {event}")
                 entries[name].update(changed)
-        else:
+        elif event["type"] != "realm":
             raise Failed(f"an event {event}")
 
 
@@ -129,6 +131,8 @@ class Stage:
         self.services = Services(run["urls"]["sandbox-control"])
         self.place, self.url, self.key = place, url, key
         self.client = Client(url, key)
+        [realm] = self.operator("realm", "list")["realms"]
+        self.realm = realm["name"]
 
     @contextlib.contextmanager
     def scene(self, what):
@@ -152,24 +156,62 @@ class Stage:
             time.sleep(0.1)
 
     def notify(self, phones, what, dead=()):
-        """A text to the user; each phone opens its own, and nobody else gets any, the dead ones too."""
+        """A text to the user; each phone opens its own, and nobody else gets any, the dead ones too.
+
+        Returns the id by which the operator may take it back, and that by which phones know it.
+        """
         said = f"żółw 🔔 {secrets.token_hex(6)}"
         told = self.operator("notify", USER, said)
         expect(told["devices"], len(phones) + len(dead), f"{what}: devices")
+        numbers = set()
         for content in self.opened(phones, what):
             expect((content["type"], content["content"]), ("message", said), what)
+            for name, kind in MESSAGE_MEMBERS.items():
+                expect(type(content[name]), kind, f"{what}: the member {name}")
+            expect(content["recipient_user_ids"], [self.client.user_id], f"{what}: recipients")
+            numbers.add(content["message_id"])
+        expect(len(numbers) <= 1, True, f"{what}: numbers of one message")
+        return told["id"], numbers
 
-    def opened(self, phones, what):
-        """What each of the phones got, in order of the phones; it names this realm and user."""
-        found = {name: self.services.arrived(name, sum(phone.kind == kind for phone in phones))
-                 for kind, name in (("apns", "production"), ("fcm", "fcm"))}
-        bodies = {each["token"].lower(): each["json"] if name == "production" else each["json"]["message"]["data"]
-                  for name, some in found.items() for each in some}
+    def opened(self, phones, what, is_loud=True, quiet_aps=None):
+        """What each of the phones got, in order of the phones; it names this realm and user.
+
+        What is to be seen wakes the phone, and a removal is silent, with `quiet_aps` at Apple.
+        """
+        bodies = {}
+        for kind, name in (("apns", "production"), ("fcm", "fcm")):
+            for each in self.services.arrived(name, sum(phone.kind == kind for phone in phones)):
+                body = each["json"] if kind == "apns" else each["json"]["message"]["data"]
+                bodies[each["token"].lower()] = body
+                expect(each["priority"], 10 if is_loud else 5, f"{what}: priority")
+                if kind == "apns":
+                    expect((each["pushType"], body["aps"]),
+                           ("alert", MESSAGE_APS) if is_loud else ("background", quiet_aps), f"{what}: at Apple")
         expect(sorted(bodies), sorted(phone.token.lower() for phone in phones), f"{what}: tokens")
         contents = [phone.open_delivered(bodies[phone.token.lower()]) for phone in phones]
         for content in contents:
             expect((content["realm_url"], content["user_id"]), (self.url, self.client.user_id), what)
         return contents
+
+    def removal(self, phones, quiet_aps):
+        """A text that is taken back, and one of nobody with it."""
+        name, numbers = self.notify(phones, "a text to be taken back")
+        told = self.operator("withdraw", USER, name, "f" * 32)
+        expect(told["devices"], len(phones), "a removal: devices")
+        for content in self.opened(phones, "a removal", False, quiet_aps):
+            expect((content["type"], len(content["message_ids"]), numbers <= set(content["message_ids"])),
+                   ("remove", 2, True), "a removal")
+
+    def requirement(self):
+        """A realm that sends nothing unencrypted: clients hear of it when it changes, and see it in the state."""
+        for word, value in (("on", True), ("off", False)):
+            for _ in range(2):
+                self.operator("realm", "set", self.realm, "--require-e2ee", word)
+            expect(self.client.next(1, "a requirement"), [
+                {"type": "realm", "op": "update", "property": "require_e2ee_push_notifications", "value": value}],
+                "a requirement")
+            expect(self.client.fetch()[0]["realm_require_e2ee_push_notifications"], value, "a requirement")
+        self.client.quiet("a requirement that stands")
 
     def tests(self, phones, name):
         """A test notification for each alone and for all; for one that is not there it is refused.
@@ -302,6 +344,9 @@ def zap(stage):
             become_active(client, phone, key)
         stage.notify([first, other], "a text")
         stage.tests([first, other], "push_account_id")
+        stage.removal([first, other], {"content-available": 1})
+    with stage.scene("a requirement"):
+        stage.requirement()
     with stage.scene("monthly repeats"):
         monthly(stage, first, other)
     with stage.scene("another token"):

@@ -6,7 +6,7 @@ import time
 
 from tools import expect
 from .zulip_clients import CODE, EXPIRED, ZapPhone, become_active, outdated, padded, row
-from .zulip_forms import DAY_SECONDS, AccountPhone
+from .zulip_forms import DAY_SECONDS, REMOVAL_APS, AccountPhone
 from .zulip_peer import Phone, b64, stranger_key
 
 
@@ -68,6 +68,7 @@ def v12(stage):
             join(client, each, key)
         stage.notify([phone, other], "a text")
         stage.tests([phone, other], "device_id")
+        stage.removal([phone, other], REMOVAL_APS)
     with stage.scene("repeats and changes"):
         changes(stage, phone, other)
     with stage.scene("relay's refusals"):
@@ -191,6 +192,7 @@ def v11(stage):
         expect(client.state["push_account_ids"], {}, "the other form's map")
         stage.notify([phone, other], "a text")
         stage.tests([phone, other], "push_account_id")
+        stage.removal([phone, other], REMOVAL_APS)
     with stage.scene("a repeat"):
         client("POST", "mobile_push/register", **phone.fields(key))
         stage.settled("a repeat")
