@@ -17,4 +17,5 @@ ROWS += later("zulip.origin_doors", ["OpenAPI of our origin", "nginx as the orig
 ROWS += later("zulip.zulip_server", ["Python as server of our phone"])
 ROWS += later("zulip.zulip_hostile", ["Python as hostile phone of our origin"])
 ROWS += later("zulip.zulip_rival", ["Python as hostile server at our relay"])
+ROWS += later("zulip.zulip_liar", ["Python as hostile relay of our origin"])
 ROWS += later("zulip.curls", ["curl as client"]) + operators.ROWS

@@ -22,6 +22,9 @@ from .zulip_peer import PREFIX, b64
 LARGEST = 2**63 - 1
 LATE_SECONDS = 2
 PATIENCE_SECONDS = 60
+# In place of a body: one that never ends, and how much of it is too much for anybody to take.
+ENDLESS, ENDLESS_BYTES = object(), 64 << 20
+NOT_HERE = "<html><body>Not here</body></html>"
 # At the same server, so that whoever follows is heard there.
 ELSEWHERE = {"Location": PREFIX + "elsewhere"}
 
@@ -39,6 +42,7 @@ class Bouncer:
         self.script, self.notify_script, self.dead, self.strayed = [], [], [], 0
         # Seconds of this process's own clock: of the registrations, and of the calls that notify.
         self.registered_at, self.notified_at = [], []
+        self.endless_bytes = 0
         self.changed = threading.Condition()
 
     def answer(self, method, path, query, auth, body):
@@ -66,8 +70,13 @@ class Bouncer:
             if path == "push/e2ee/notify" and method == "POST":
                 return self.notify(json.loads(body))
             if path == "push/e2ee/stale_devices":
-                self.stale_asked += 1
-        return 404, {}, "<html><body>Not here</body></html>"
+                return self.stale({name: values[0] for name, values in urllib.parse.parse_qs(query).items()})
+        return 404, {}, NOT_HERE
+
+    def stale(self, _):
+        """A relay without the list."""
+        self.stale_asked += 1
+        return 404, {}, NOT_HERE
 
     def register(self, form):
         self.registrations.append(form)
@@ -119,6 +128,8 @@ def serving(bouncer):
             path = url.path.removeprefix(PREFIX)
             status, fields, answer = bouncer.answer(self.command, path, url.query, auth, body)
             time.sleep(float(fields.pop("late", 0)))
+            if answer is ENDLESS:
+                return self.endless(status)
             data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
             self.send_response(status)
             for name, value in {"Content-Type": "text/html" if isinstance(answer, str) else "application/json",
@@ -128,6 +139,18 @@ def serving(bouncer):
             self.wfile.write(data)
 
         do_GET = do_POST
+
+        def endless(self, status):
+            """A body that goes on until nobody takes it any more."""
+            self.close_connection = True
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                self.wfile.write(b'{"result":"success","msg":"')
+                while bouncer.endless_bytes < ENDLESS_BYTES:
+                    bouncer.endless_bytes += self.wfile.write(b"x" * 65_536)
 
         def log_message(self, *_):
             pass
@@ -359,10 +382,10 @@ def not_before(moments, asked, what):
            f"{what}: {[round(gap, 2) for gap in gaps]} s apart where {asked} s were asked for")
 
 
-def foreign(converse):
+def foreign(converse, relay=Bouncer):
     def run(folder):
         need_modules("nacl", "requests")
-        bouncer = Bouncer()
+        bouncer = relay()
         with serving(bouncer) as url:
             origin = Origin(folder, url)
             with origin.runs():
