@@ -9,8 +9,10 @@ ROWS += later("zulip.zulip_habits", [
     "12.x: " + habit for habit in ("a sound in aps", "a leftover legacy row", "--rotate-key", "a slash too many",
                                    "set up anew", "a wrong method", "dead and back in one second")])
 ROWS += later("zulip.zulip_forms", ["Python as server of three forms"])
-ROWS += later("zulip.zulip_clients", ["Python as phone of our origin, zap"])
-ROWS += later("zulip.zulip_deployed", ["Python as phone of our origin, " + form for form in ("v12", "v11")])
+PHONE = "Python as phone of our origin, "
+ROWS += later("zulip.zulip_clients", [PHONE + "zap", PHONE + "zap, one process"])
+ROWS += later("zulip.zulip_deployed", [
+    PHONE + form + where for form in ("v12", "v11") for where in ("", ", one process")])
 ROWS += later("zulip.zulip_bouncer", ["Python as relay of our origin", "Python as busy relay of our origin"])
 ROWS += later("zulip.zulip_canaries", ["The memory of our idle origin"])
 ROWS += later("zulip.origin_doors", ["OpenAPI of our origin", "nginx as the origin guide's proxy"])

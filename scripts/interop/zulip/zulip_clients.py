@@ -429,15 +429,43 @@ def refused_by_relay(stage, *living):
     return lost
 
 
-def row(talk):
+@contextlib.contextmanager
+def two_processes(folder):
+    with relay(folder) as served, origin(folder, folder / "state") as (url, key, place):
+        yield served, url, key, place
+
+
+@contextlib.contextmanager
+def one_process(folder):
+    """A relay with an origin in it; what `sealbell origin --at` does by itself is the operator's here."""
+    port, place = free_port(), folder / "state"
+    url = f"http://127.0.0.1:{port}"
+
+    def operator(*words):
+        told = subprocess.run([SEALBELL, "origin", *words, "--at", str(place), "--json"], capture_output=True,
+                              text=True, timeout=60)
+        expect(told.returncode, 0, f"{words[0]}: {told.stderr}")
+        return json.loads(told.stdout)
+
+    with relay(folder, f"listeners.origin.bind=127.0.0.1:{port}", f"origin.url={url}") as served:
+        operator("sign-up")
+        operator("realm", "add", "chat")
+        yield served, url, operator("user", "add", USER)["key"], place
+
+
+def row(talk, serving):
     def run(folder):
         need_modules("nacl", "requests")
-        folder = pathlib.Path(folder)
-        with relay(folder) as served, origin(folder, folder / "state") as (url, key, place):
+        with serving(pathlib.Path(folder)) as (served, url, key, place):
             stage = Stage(served, url, key, place)
             talk(stage)
             return None, f"{stage.client.calls} calls as described, events as fetched, opened by PyNaCl"
     return run
 
 
-ROWS = [("Python as phone of our origin, zap", row(zap))]
+def rows(form, talk):
+    title = "Python as phone of our origin, " + form
+    return [(title, row(talk, two_processes)), (title + ", one process", row(talk, one_process))]
+
+
+ROWS = rows("zap", zap)

@@ -5,7 +5,7 @@ import secrets
 import time
 
 from tools import expect
-from .zulip_clients import CODE, EXPIRED, ZapPhone, become_active, outdated, padded, row
+from .zulip_clients import CODE, EXPIRED, ZapPhone, become_active, outdated, padded, rows
 from .zulip_forms import DAY_SECONDS, REMOVAL_APS, AccountPhone
 from .zulip_peer import Phone, b64, stranger_key
 
@@ -273,4 +273,4 @@ def replaced(stage, phone):
     expect(client.state, {"push_account_ids": {}, "devices": {}, "push_devices": {}}, "nothing is left")
 
 
-ROWS = [("Python as phone of our origin, " + name, row(talk)) for name, talk in (("v12", v12), ("v11", v11))]
+ROWS = rows("v12", v12) + rows("v11", v11)
