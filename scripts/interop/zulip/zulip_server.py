@@ -42,6 +42,8 @@ class House:
         self.url = None
         self.records, self.queues, self.calls = {}, {}, []
         self.refuses, self.loses_queue, self.lost_queues = 0, False, 0
+        # What it says that it can do.
+        self.capability = {"encrypted_push_notifications": True}
         self.changed = threading.Condition()
         answered(self.relay.sign_up(), 200, "sign-up")
         answered(self.relay.analytics(), 200, "analytics")
@@ -51,7 +53,7 @@ class House:
     def answer(self, method, path, form, auth):
         if path == "server_settings":
             return 200, {"realm_url": self.url, "realm_name": "Zażółć 🔔", "zulip_version": "none",
-                         "push_notifications_enabled": True, "encrypted_push_notifications": True}
+                         "push_notifications_enabled": True, **self.capability}
         if auth != (USER, self.key):
             return 401, {"code": "INVALID_API_KEY"}
         with self.changed:
@@ -243,8 +245,10 @@ class Tool:
 def talk(house, tool, state):
     tool("join", house.url, "--user", USER, "--key", "x" * 32, "--sandbox", str(state), status=1)
     expect(tool.file.exists(), False, "a file of a phone that could not log in")
+    unsupported(house, tool, state)
     first = join(house, tool, state)
     tool.opens(house.push("a push", first), "a push", "listen", "--count", "1", "--for", "20")
+    from_file(house, tool, first)
     repeat(house, tool, first)
     second = another_token(house, tool, first)
     vanished(house, tool, second)
@@ -262,6 +266,22 @@ def talk(house, tool, state):
     expect(house.lost_queues, 2, "queues that were lost")
 
 
+def unsupported(house, tool, state):
+    """Anything but JSON true is no encryption: nothing is registered, and the user is told, by their own setting."""
+    words = ("join", house.url, "--user", USER, "--key", house.key, "--sandbox", str(state))
+    able = house.capability
+    for capability in ({}, {"encrypted_push_notifications": "true"}, {"encrypted_push_notifications": 1},
+                       {"encrypted_push_notifications": False, "zulip_feature_level": 405}):
+        house.capability = capability
+        expect("without encryption" in tool(*words, status=1), True, "what a phone without the setting says")
+        expect("your settings require that" in tool(*words, "--require-e2ee", status=1), True,
+               "what a phone with the setting says")
+        expect((tool.status()["advice"], house.registrations()), ("unsupported", []), f"the capability {capability}")
+        for file in tool.folder.glob("phone.json*"):
+            file.unlink()
+    house.capability = able
+
+
 def join(house, tool, state):
     """The queue is lost while the registration is under way."""
     house.loses_queue = True
@@ -273,6 +293,22 @@ def join(house, tool, state):
             len(base64.b64decode(form["push_public_key"], validate=True))),
            (REGISTER, number, True, "apns", 32), "the call")
     return tool.is_active("joined")
+
+
+def from_file(house, tool, number):
+    """A push as a service hands it over, from a file: text and number are one id; a neighbour's is nobody's."""
+    row = house.records[int(number)]
+    said = f"żółw {secrets.token_hex(6)}"
+    content = json.dumps({**message(6, said), "realm_url": house.url, "user_id": USER_ID}).encode()
+    box = b64(SealedBox(PublicKey(base64.b64decode(row["push_public_key"]))).encrypt(content))
+    file = tool.folder / "push.json"
+    for account, status in ((number, 0), (int(number), 0), (int(number) + 1, 1), (f"0{number}", 1), (None, 1)):
+        file.write_text(json.dumps({"push_account_id": account, "encrypted_content": box}))
+        shown = tool("open", "--file", str(file), status=status)
+        expect(said in shown, status == 0, f"a push for {account!r}")
+    # Content of one form is never opened with another's key.
+    file.write_text(json.dumps({"push_account_id": number, "encrypted_data": box}))
+    tool("open", "--file", str(file), status=1)
 
 
 def same(former, form, what):
