@@ -436,7 +436,7 @@ def two_processes(folder):
 
 
 @contextlib.contextmanager
-def one_process(folder):
+def one_process(folder, *settings):
     """A relay with an origin in it; what `sealbell origin --at` does by itself is the operator's here."""
     port, place = free_port(), folder / "state"
     url = f"http://127.0.0.1:{port}"
@@ -447,7 +447,7 @@ def one_process(folder):
         expect(told.returncode, 0, f"{words[0]}: {told.stderr}")
         return json.loads(told.stdout)
 
-    with relay(folder, f"listeners.origin.bind=127.0.0.1:{port}", f"origin.url={url}") as served:
+    with relay(folder, f"listeners.origin.bind=127.0.0.1:{port}", f"origin.url={url}", *settings) as served:
         operator("sign-up")
         operator("realm", "add", "chat")
         yield served, url, operator("user", "add", USER)["key"], place
