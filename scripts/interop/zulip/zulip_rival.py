@@ -1,10 +1,14 @@
 """A row in which foreign code is a hostile second server at our relay: it has overheard what the first server's phones
 and calls have shown to others, and what it sends is malformed. Written from the protocol's description.
 """
+import concurrent.futures
+import gzip
 import json
 import secrets
 import time
 import uuid
+
+import requests
 
 from tools import expect, need_modules, relay
 from .conversation import message
@@ -66,6 +70,8 @@ def server_row(pair):
     replays(pair)
     numbers(pair)
     faults(pair)
+    bodies(pair)
+    at_once(pair)
     pair.first_is_whole("malformed calls")
     leaves(pair)
 
@@ -192,6 +198,47 @@ def faults(pair):
     pair.step(raw(pair.door.session, url, doubles, second.auth), 200, "names twice, the last ones good")
     pair.step(raw(pair.door.session, url, [*doubles, ("push_account_id", "007")], second.auth), 400,
               "the last one malformed", "BAD_REQUEST")
+
+
+def bodies(pair):
+    """Bodies that are no call: one clear error each, whatever good call they are like."""
+    realm, door, auth = pair.second.realm, pair.door, pair.second.auth
+    good = f'{{"realm_uuid":"{realm}","push_requests":[]}}'
+
+    def with_member(text):
+        return good[:-1] + "," + text + "}"
+
+    for body in ("", "[]", "null", good + "x", good + good, "\ufeff" + good, good.replace('"', "'"),
+                 "[" * 5_000 + "]" * 5_000, f'{{"realm_uuid":"{realm}"}}', *map(with_member, (
+                     '"x":NaN', '"x":"\\ud800"', '"x":"\n"', '"push_requests":{}', '"push_requests":null',
+                     '"push_requests":[1]', '"realm_uuid":5', '"x":"' + "a" * (5 << 20) + '"'))):
+        answer = door.ask("POST", "push/e2ee/notify", auth=auth, body=body.encode())
+        pair.step(answer, 400, f"the body {body[-60:]!r}", "BAD_REQUEST")
+    for body, headers in ((with_member('"x":"@"').encode().replace(b"@", b"\xff"), {}),
+                          (gzip.compress(good.encode()), {"Content-Encoding": "gzip"})):
+        answer = door.ask("POST", "push/e2ee/notify", auth=auth, body=body, headers=headers)
+        pair.step(answer, 400, f"the body {body[-60:]!r}", "BAD_REQUEST")
+    pair.step(door.ask("POST", "push/e2ee/notify", auth=auth, body=good.encode()), 200, "the good one")
+    # Of a member that stands there twice the last counts, the realm too.
+    for one, other, status in ((pair.first.realm, realm, 200), (realm, pair.first.realm, 403)):
+        body = f'{{"realm_uuid":"{one}","realm_uuid":"{other}","push_requests":[]}}'
+        pair.step(door.ask("POST", "push/e2ee/notify", auth=auth, body=body.encode()), status, "two realms")
+
+
+def at_once(pair):
+    """Registrations of one phone that come at the same time are one row."""
+    phone = AccountPhone("apns", 77, "zap")
+
+    def register(_):
+        key = pair.second.bouncer_key
+        form = {"realm_uuid": pair.second.realm, "push_account_id": "77", "bouncer_public_key": key,
+                "encrypted_push_registration": phone.blob(key)}
+        return requests.post(pair.door.url + PREFIX + "push/e2ee/register", data=form, auth=pair.second.auth,
+                             timeout=15)
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        told = [pair.step(answer, 200, "at once")["device_id"] for answer in pool.map(register, range(32))]
+    expect(len(set(told)), 1, "ids of one phone")
 
 
 def leaves(pair):
