@@ -273,9 +273,9 @@ async def crowd(folder, words):
         await asyncio.sleep(60)
         rest = pair.resident()
         pair.restart()
-        await pair.active(2 * USERS)
-        await asyncio.sleep(5)
+        await asyncio.sleep(10)
         again = pair.resident()
+        await pair.active(2 * USERS)
         print(json.dumps({
             "what": "memory", "users": USERS, "devices": 2 * USERS, "empty": empty, "after_all_registered": rest,
             "after_a_restart": again}), flush=True)

@@ -225,8 +225,8 @@ class Tool:
             raise Failed(f"{words[0]} ended with {process.returncode} instead of {status}: {(err or out)[-300:]}")
         return out
 
-    def status(self):
-        [told] = json.loads(self("status", "--json"))["accounts"]
+    def status(self, ends=0):
+        [told] = json.loads(self("status", "--json", status=ends))["accounts"]
         return told
 
     def is_active(self, what):
@@ -276,7 +276,7 @@ def unsupported(house, tool, state):
         expect("without encryption" in tool(*words, status=1), True, "what a phone without the setting says")
         expect("your settings require that" in tool(*words, "--require-e2ee", status=1), True,
                "what a phone with the setting says")
-        expect((tool.status()["advice"], house.registrations()), ("unsupported", []), f"the capability {capability}")
+        expect((tool.status(1)["advice"], house.registrations()), ("unsupported", []), f"the capability {capability}")
         for file in tool.folder.glob("phone.json*"):
             file.unlink()
     house.capability = able
@@ -343,7 +343,8 @@ def vanished(house, tool, number):
     house.refuses = 1
     with house.changed:
         house.drop(int(number))
-    tool("status")
+    # Set up again, and not confirmed yet.
+    tool("status", status=69)
     house.until(lambda: house.refuses == 0 and int(number) not in house.records, "a refusal")
     tool("repeat")
     forms = house.registrations()[begun - 1:]
