@@ -25,7 +25,7 @@ USER, USER_ID = "grace@example.com", 17
 REGISTER = {"push_account_id", "encrypted_push_registration", "bouncer_public_key", "push_public_key", "token_kind"}
 POLL_SECONDS = 2
 # Between a client's call and the relay's: so long a registration is seen to be pending.
-RELAY_SECONDS = 0.3
+RELAY_SECONDS = 0.5
 PATIENCE_SECONDS = 20
 
 
@@ -225,8 +225,8 @@ class Tool:
             raise Failed(f"{words[0]} ended with {process.returncode} instead of {status}: {(err or out)[-300:]}")
         return out
 
-    def status(self, ends=0):
-        [told] = json.loads(self("status", "--json", status=ends))["accounts"]
+    def status(self, status=0):
+        [told] = json.loads(self("status", "--json", status=status))["accounts"]
         return told
 
     def is_active(self, what):
@@ -260,6 +260,7 @@ def talk(house, tool, state):
     last = tool.is_active("joined again")
     expect(last in (first, second, third), False, "an id of one that was forgotten")
     tool.opens(house.push("joined again", last), "joined again")
+    another_key(house, tool)
     tool("leave")
     expect((house.forgotten()[-1], list(house.records)), (last, [int(second)]), "leave")
     expect(list(tool.folder.glob("phone.json*")), [], "files of a phone that left")
@@ -343,7 +344,6 @@ def vanished(house, tool, number):
     house.refuses = 1
     with house.changed:
         house.drop(int(number))
-    # Set up again, and not confirmed yet.
     tool("status", status=69)
     house.until(lambda: house.refuses == 0 and int(number) not in house.records, "a refusal")
     tool("repeat")
@@ -382,6 +382,15 @@ def restore(house, tool, former):
            "the former id")
     tool.opens(house.push("restored", number), "restored")
     return number
+
+
+def another_key(house, tool):
+    """A key that is good no more: the user is told to log in again, and does."""
+    house.key, begun = secrets.token_urlsafe(24), len(house.registrations())
+    told = tool.status(1)
+    expect((told["advice"], len(house.registrations())), ("log_in_again", begun), "a key that is good no more")
+    tool("join", house.url, "--user", USER, "--key", house.key)
+    tool.is_active("logged in again")
 
 
 def served(folder):
