@@ -44,10 +44,16 @@ package final class EventPolls: Sendable {
     /// To be called in the user's turn, so that no event is between the queue and the state beside it.
     package func open(_ user: String, of realm: String, types: Set<String>?) -> OriginQueues.ID {
         var generator = WorldGenerator(world: world)
-        return state.withLock { state in
+        let (id, turns) = state.withLock { state -> (OriginQueues.ID, [CheckedContinuation<Wake, Never>]) in
             state.realms[user] = realm
-            return state.queues[user, default: fresh].open(types: types, now: world.now(), using: &generator)
+            let id = state.queues[user, default: fresh].open(
+                types: types, now: world.now(), using: &generator)
+            // A queue that made room takes its poll along: else one user's would hold places for nothing.
+            let queues = state.queues[user]
+            return (id, state.wake(user) { queues?.has($0.queue) != true })
         }
+        for turn in turns { turn.resume(returning: .woken) }
+        return id
     }
 
     private var fresh: OriginQueues {
@@ -142,9 +148,11 @@ package final class EventPolls: Sendable {
             await withCheckedContinuation { (turn: CheckedContinuation<Wake, Never>) in
                 let wakes = state.withLock { state -> [(CheckedContinuation<Wake, Never>, Wake)] in
                     if state.isEnding || Task.isCancelled { return [(turn, .timeUp)] }
-                    guard state.waitingCount < settings.waitingPolls else { return [(turn, .noRoom)] }
-                    // A client that polls anew has lost its last poll.
+                    // A client that polls anew has lost its last poll, and takes its place.
                     let others = state.wake(user) { $0.queue == queue }
+                    guard state.waitingCount < settings.waitingPolls else {
+                        return [(turn, .noRoom)] + others.map { ($0, .timeUp) }
+                    }
                     state.waiting[user, default: [:]][number] = Waiting(
                         queue: queue, until: until, turn: turn)
                     state.waitingCount += 1

@@ -42,6 +42,9 @@ public struct OriginQueues: Sendable {
 
     public var count: Int { queues.count }
 
+    /// Whether that queue is open.
+    public func has(_ id: ID) -> Bool { queues[id] != nil }
+
     /// Opens a queue. Where the user has too many, the one goes that was not polled for the longest time.
     ///
     /// - Parameter types: of events; `nil`: all.

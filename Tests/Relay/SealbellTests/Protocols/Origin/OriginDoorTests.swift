@@ -140,6 +140,34 @@ struct OriginDoorTests {
         }
     }
 
+    @Test("A queue that makes room ends its poll, and a poll anew takes its own place where there is one only")
+    func room() async throws {
+        let limits = ", limits: { queues_per_user: 1, waiting_polls: 1 }"
+        try await RunningOrigin.run(inOneProcess: true, limits) { running, key in
+            func ask(_ method: String, _ path: String) async throws -> JSONValue {
+                try JSONValue.parse(
+                    try await OriginPhone.ask(running, RunningOrigin.user, key, method, path, Secret([])).body)
+            }
+            func open() async throws -> String {
+                let queue = try await ask("POST", "/api/v1/register")["queue_id"]?.string
+                return "/api/v1/events?queue_id=\(try #require(queue))&last_event_id=-1"
+            }
+            let former = try await open()
+            async let first = ask("GET", former)
+            try await asked(for: "a poll that waits") { try running.polls.waitingCount == 1 }
+            let path = try await open()
+            #expect(try await first["code"]?.string == "BAD_EVENT_QUEUE_ID")
+
+            async let second = ask("GET", path)
+            try await asked(for: "the next queue's poll") { try running.polls.waitingCount == 1 }
+            async let third = ask("GET", path)
+            #expect(try await second["events"]?.array?.first?["type"]?.string == "heartbeat")
+            try await asked(for: "the poll in its place") { try running.polls.waitingCount == 1 }
+            try running.polls.closeAll(of: RunningOrigin.user)
+            #expect(try await third["code"]?.string == "BAD_EVENT_QUEUE_ID")
+        }
+    }
+
     @Test("Who is removed is heard and registered no more, whoever has the name next")
     func removal() async throws {
         try await RunningOrigin.run(inOneProcess: true) { running, key in
