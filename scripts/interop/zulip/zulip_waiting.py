@@ -13,7 +13,7 @@ from .zulip_peer import answered
 
 OTHER = "bob@example.com"
 HEARTBEAT_SECONDS, SLACK_SECONDS = 25, 3
-POLLS, EVENTS, PHONES = 3, 10, 3
+POLLS, QUEUES, EVENTS, PHONES = 3, 20, 10, 3
 SETTINGS = [f"origin.limits.{name}={value}" for name, value in (
     ("waiting_polls", POLLS), ("events_per_queue", EVENTS), ("devices_per_user", PHONES))]
 SOON_SECONDS = 2
@@ -66,6 +66,17 @@ def talk(stage):
         status, code, _ = waiting.poll(mine, ada("POST", "register")["queue_id"])
         expect((status, code), (429, "RATE_LIMIT_HIT"), "a poll too many")
         ada("GET", "events", queue_id=ada.queue, last_event_id=-1, dont_block="true")
+        # Whoever polls a queue again takes the place of their own poll, which has lost its client perhaps.
+        again = waiting.pool.submit(waiting.poll, mine, other)
+        [event] = waiting.ended(closed, 200, "a poll in whose place another came")
+        expect(event["type"], "heartbeat", "a poll in whose place another came")
+        # A queue that goes for newer ones ends its poll: no user holds more than their queues.
+        for _ in range(QUEUES):
+            ada("GET", "events", queue_id=ada.queue, last_event_id=-1, dont_block="true")
+            ada("POST", "register")
+        waiting.ended(again, 400, "a queue that went for newer ones", "BAD_EVENT_QUEUE_ID")
+        other = ada("POST", "register")["queue_id"]
+        closed = waiting.waits(mine, other, 3)
         ada("DELETE", "events", queue_id=other)
         waiting.ended(closed, 400, "a queue that was closed", "BAD_EVENT_QUEUE_ID")
         phones = bounds(stage, waiting, woken)
