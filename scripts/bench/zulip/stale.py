@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 for folder in ("interop", "lib"):
     sys.path.insert(0, str(HERE.parent.parent / folder))
 import postgres
-from tools import relay
+from tools import SEALBELL, relay
 from zulip.conversation import message
 from zulip.zulip_forms import AccountPhone, FormsServer
 from zulip.zulip_peer import Door, Services
@@ -78,6 +78,10 @@ def measure(engine):
         settings = ["limits.pushes_per_minute=0"]
         if engine == "postgres":
             url = stack.enter_context(postgres.database())[0]
+            # A database's relays share keys, so that none makes its own.
+            (folder / "state").mkdir()
+            subprocess.run([SEALBELL, "keys", "new", "storage", "--file", str(folder / "state/storage.keys")],
+                           check=True, capture_output=True, stdin=subprocess.DEVNULL)
             settings.append(f"store.url={url}")
         with relay(folder, *settings) as run:
             found = servers(run)
