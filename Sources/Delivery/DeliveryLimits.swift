@@ -1,3 +1,5 @@
+import PushModel
+
 /// Every bound of the delivery core, with its reason.
 ///
 /// With several relays on one store each has these for itself, unless a line says otherwise; `docs/limits.md`
@@ -167,4 +169,11 @@ package struct DeliveryLimits: Sendable {
     package var overloadedRetryAfter: Duration = .seconds(5)
 
     package init() {}
+
+    /// How long what a service asks for is honoured.
+    ///
+    /// - Parameter service: `nil`: any push service.
+    func retryCap(of service: PushService?) -> Duration {
+        service == .uplink ? callRetryCap : retryAfterCap
+    }
 }

@@ -96,7 +96,7 @@ struct Judgement: Sendable {
             base: limits.backoffBase,
             cap: isToldCall
                 ? limits.backoffBase : isAttempt ? limits.backoffCap : limits.keepRetryWithin,
-            floorCap: push.lane.service == .uplink ? limits.callRetryCap : limits.retryAfterCap)
+            floorCap: limits.retryCap(of: push.lane.service))
         let step = isAttempt ? attempts.made : max(attempts.made, unreached + 1)
         let wait = backoff.delay(afterAttempt: step, asked: after, random: random)
         return retry(push, attempts, after: wait, now: now, doubt, limits)

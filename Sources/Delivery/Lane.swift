@@ -49,7 +49,9 @@ final class Lane<P: Provider>: LaneHandle {
         self.credential = credential
         meter = LaneMeter(provider.lane)
         state = Mutex(
-            LaneState(limits: core.limits, handsBack: handsBack, isProven: identity == nil))
+            LaneState(
+                limits: core.limits, of: provider.lane.service, handsBack: handsBack,
+                isProven: identity == nil))
     }
 
     func wouldHold(_ pushClass: PushClass, origin: Digest16, address: () -> Int) -> Bool {
