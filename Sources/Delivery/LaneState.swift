@@ -26,8 +26,8 @@ struct LaneState: Sendable {
     private let longHold: Duration
     let witnesses: Int
 
-    /// - Parameter service: what the lane sends to; how long anything may be put off depends on it, and what is
-    ///   put off for longer was by a clock that has been set back.
+    /// - Parameter service: what the lane sends to: how long anything may be put off depends on it, and what
+    ///   is put off for longer was by a clock that has been set back.
     /// - Parameter isProven: no registration has to be spared until something is accepted.
     init(
         limits: DeliveryLimits, of service: PushService? = nil, handsBack: Bool = false,
