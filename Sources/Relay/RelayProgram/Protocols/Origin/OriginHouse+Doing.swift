@@ -101,8 +101,8 @@ extension OriginHouse {
     func removeUser(_ name: String) async throws(OriginError) {
         try await users.during(name) { () throws(OriginError) in
             try await cloud.during(name) { () throws(OriginError) in try await people.removeUser(name) }
+            polls.closeAll(of: name)
         }
-        polls.closeAll(of: name)
     }
 }
 
