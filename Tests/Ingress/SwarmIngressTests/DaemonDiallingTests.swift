@@ -22,12 +22,17 @@ struct DaemonDiallingTests {
         limits.dialling = .swift(isDeadFirst ? [dead.address, .here] : [.here, dead.address])
         // Longer than a machine with much to do keeps the good one waiting.
         limits.dialling.limits.silence = .seconds(2)
+        // What a loaded machine kept from arriving is asked for again while the test still waits.
+        (limits.dialDeadline, limits.replyDeadline) = (.seconds(30), .seconds(30))
         let named = endpoint.replacing("127.0.0.1", with: "daemon.test")
         #expect(named != endpoint)
         try await rig.register([try SwarmAccount().watch()])
         let ingress = try rig.ingress(limits, daemon: named)
         try await rig.run(ingress) {
-            try await rig.shown(1, at: [0, 1, 2])
+            do { try await rig.shown(1, at: [0, 1, 2]) } catch {
+                Issue.record("the link stands at \(ingress.statistics)")
+                throw error
+            }
             #expect(ingress.statistics.isDaemonConnected)
         }
     }
