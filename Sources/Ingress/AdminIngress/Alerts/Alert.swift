@@ -49,8 +49,9 @@ package enum Alert: Sendable, Hashable {
     /// The listener turns calls away, no matter who makes them, for want of these; in the order of the list.
     case doorStrained(ConfiguredName, [ListenerStrain])
 
-    /// So many phones of an origin's realm got no answer of the relay for as long as it was asked.
-    case registrationExpired(ConfiguredName, realm: String, Int)
+    /// So many phones of an origin's realm got no answer of the relay for as long as it was asked, the first
+    /// of them since then (RFC 3339).
+    case registrationExpired(ConfiguredName, realm: String, Int, since: String)
     /// The relay refuses an origin's realm, or who calls for it.
     case registrationRefused(ConfiguredName, realm: String, RelayWord)
     /// The relay does not say which phones of an origin's realm are dead.
@@ -167,7 +168,7 @@ package enum Alert: Sendable, Hashable {
         case .recordsSetAside: Subject(kind: .recordsSetAside, name: "")
         case .clockDoubted: Subject(kind: .clockDoubted, name: "")
         case .doorStrained(let listener, _): Subject(kind: .doorStrained, name: listener.text)
-        case .registrationExpired(let instance, let realm, _):
+        case .registrationExpired(let instance, let realm, _, _):
             Subject(kind: .registrationExpired, name: "\(instance.text)/\(realm)")
         case .registrationRefused(let instance, let realm, _):
             Subject(kind: .registrationRefused, name: "\(instance.text)/\(realm)")
@@ -244,9 +245,10 @@ package enum Alert: Sendable, Hashable {
                 + strains.map(\.noun).joined(separator: " and ")
                 + ": see who calls, and shut them out at the proxy or the firewall; sealbell doctor "
                 + "says what the process may open."
-        case .registrationExpired(_, let realm, let count):
+        case .registrationExpired(_, let realm, let count, let since):
             "The push service could not be reached for so long that \(count) phones of the realm \(realm) "
-                + "must register anew: check the relay's address, and that it runs."
+                + "must register anew, the first of them since \(since): check the relay's address, "
+                + "and that it runs."
         case .registrationRefused(_, let realm, let word):
             "The relay does not take phones or notifications of the realm \(realm) (\(word.word)). "
                 + word.cure

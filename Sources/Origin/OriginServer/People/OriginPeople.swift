@@ -160,26 +160,40 @@ package final class OriginPeople: Sendable {
         )
     }
 
-    /// - Returns: the user, and the key, which is nowhere else from then on.
+    /// Walks over all of them.
+    package func userCount() async throws(OriginError) -> Int {
+        var (count, after) = (0, UInt64?.some(0))
+        // Ends: revisions rise, and the records are finite.
+        while let next = after {
+            let page = try await users(after: next)
+            count += page.users.count
+            after = page.next
+        }
+        return count
+    }
+
+    /// - Parameter hasAppPassword: with one that opens the other door, at once.
+    /// - Returns: the user, and the key and the password, which are nowhere else from then on.
     /// - Throws: `.badName`, `.nameTaken`, `.unknownRealm`.
     package func addUser(
-        _ name: String, realm: String?
-    ) async throws(OriginError) -> (user: OriginUser, key: String) {
+        _ name: String, realm: String?, hasAppPassword: Bool = false
+    ) async throws(OriginError) -> (user: OriginUser, key: String, appPassword: String?) {
         guard Self.isName(name) else { throw OriginError(.badName) }
         let realms = try await readRealms()
         guard let realm = realm.map({ name in realms.first { $0.name == name } }) ?? realms.first else {
             throw OriginError(.unknownRealm)
         }
         let (key, credential) = invent(.apiKey)
+        let password = hasAppPassword ? invent(.appPassword) : nil
         let user = try await number { (counters) throws(OriginError) in
             if try await self.user(name) != nil { throw OriginError(.nameTaken) }
             counters.users += 1
             let user = OriginUser(
                 name: name, id: counters.users, realm: realm.uuid, createdAt: self.world.now(),
-                credentials: [credential])
+                credentials: [credential] + [password?.1].compactMap(\.self))
             return (user, [self.put(user, if: .absent)])
         }
-        return (user, key)
+        return (user, key, password?.key)
     }
 
     /// A new API key in place of the old one, or one more app password.

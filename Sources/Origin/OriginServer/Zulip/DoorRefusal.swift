@@ -42,6 +42,8 @@ struct DoorRefusal: Error {
     /// A user that is none and a key that is wrong look alike.
     static let wrongCredentials = DoorRefusal(401, "INVALID_API_KEY", "Invalid API key").asking
     static let unknownPath = DoorRefusal(404, "BAD_REQUEST", "There is nothing at this path.")
+    static let noChallenge = DoorRefusal(
+        400, "REMOTE_SERVER_VERIFICATION_SECRET_NOT_PREPARED", "Verification secret not prepared")
     static let overloaded = DoorRefusal(503, "INTERNAL_SERVER_ERROR", "Try again later.").later
     static let rateLimited = DoorRefusal(429, "RATE_LIMIT_HIT", "API usage exceeded rate limit").later
 

@@ -12,6 +12,22 @@ package struct RegistrationSummary: Sendable {
     /// When its app called, while the relay has not answered.
     package let waitingSince: UnixTime?
     package let tries: Int
+    /// The relay's public key to which its registration is sealed, while the relay has not answered: with the
+    /// answer the server forgets it.
+    package let bouncerKey: String?
+
+    init(
+        _ device: String, _ profile: ZulipProfile, _ state: ZulipEvent.Status, _ code: String?,
+        _ item: ZulipQueueItem?
+    ) {
+        self.device = device
+        self.profile = profile
+        self.state = state
+        self.code = code
+        waitingSince = item?.calledAt
+        tries = item?.tries ?? 0
+        bouncerKey = item?.registration.bouncerKey
+    }
 }
 
 /// What all users' registrations amount to.
@@ -21,16 +37,21 @@ package struct RegistrationTally: Sendable {
         package let state: ZulipEvent.Status
     }
 
-    /// With a registration, or that once had one.
-    package var users = 0
     package var devices: [Group: Int] = [:]
     package var oldestWaiting: UnixTime?
+    /// Of the relay's public keys, how many registrations that wait are sealed to each. Clients may name
+    /// anything: the first ``keysCounted`` different ones.
+    package var waitingKeys: [String: Int] = [:]
+
+    private static let keysCounted = 32
 
     mutating func add(_ rows: [RegistrationSummary]) {
-        users += 1
         for row in rows {
             devices[Group(profile: row.profile, state: row.state), default: 0] += 1
             if let since = row.waitingSince { oldestWaiting = min(oldestWaiting ?? since, since) }
+            if let key = row.bouncerKey, waitingKeys[key] != nil || waitingKeys.count < Self.keysCounted {
+                waitingKeys[key, default: 0] += 1
+            }
         }
     }
 }
@@ -38,18 +59,16 @@ package struct RegistrationTally: Sendable {
 extension ZulipRegistrations {
     var summary: [RegistrationSummary] {
         let devices = devices.values.sorted { $0.id < $1.id }.map { row in
-            let item = row.registration.flatMap { queue[$0] }
-            return RegistrationSummary(
-                device: "device \(row.id)", profile: .v12,
-                state: row.errorCode != nil ? .failed : row.tokenID != nil ? .active : .pending,
-                code: row.errorCode, waitingSince: item?.calledAt, tries: item?.tries ?? 0)
+            RegistrationSummary(
+                "device \(row.id)", .v12,
+                row.errorCode != nil ? .failed : row.tokenID != nil ? .active : .pending,
+                row.errorCode, row.registration.flatMap { queue[$0] })
         }
         let accounts = accounts.values.sorted { $0.id < $1.id }.map { row in
-            let item = row.registration.flatMap { queue[$0] }
-            return RegistrationSummary(
-                device: "account \(row.id)", profile: row.profile,
-                state: row.errorCode != nil ? .failed : row.deviceID != nil ? .active : .pending,
-                code: row.errorCode, waitingSince: item?.calledAt, tries: item?.tries ?? 0)
+            RegistrationSummary(
+                "account \(row.id)", row.profile,
+                row.errorCode != nil ? .failed : row.deviceID != nil ? .active : .pending,
+                row.errorCode, row.registration.flatMap { queue[$0] })
         }
         return devices + accounts
     }

@@ -10,6 +10,7 @@ package final class ZulipDoor: HTTPFace {
     package let name: ConfiguredName
     private let users: ZulipUsers
     private let notifier: ZulipNotifier
+    package let challenge: HostChallenge
     private var ground: ZulipGround { users.ground }
     private let legacy = Atomic<Int>(0)
 
@@ -20,6 +21,7 @@ package final class ZulipDoor: HTTPFace {
         name = users.ground.space.instance
         self.users = users
         self.notifier = notifier
+        challenge = HostChallenge(users.ground.world)
     }
 
     /// Paths beside those of ``OriginPath``, and how a route's tag tells them.
@@ -76,6 +78,11 @@ package final class ZulipDoor: HTTPFace {
             case (.register, _): throw .wrongMethod("POST")
             case (.events, _): throw .wrongMethod("GET, DELETE")
             }
+        }
+        if inbound.path.hasPrefix(ZulipTransfer.path) {
+            guard inbound.method == .get || inbound.method == .head else { throw .wrongMethod("GET, HEAD") }
+            guard let body = challenge.body(at: inbound.path) else { throw .noChallenge }
+            return body
         }
         guard let path = OriginPath(rawValue: inbound.path) else { throw .unknownPath }
         guard inbound.method == .post || path.isLegacy && inbound.method == .delete else {

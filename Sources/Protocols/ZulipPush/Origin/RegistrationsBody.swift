@@ -63,7 +63,8 @@ extension ZulipQueueItem {
         ZulipQueueItem(
             id: id, subject: subject,
             registration: SealedRegistration(
-                registration.name, kind: registration.kind, bouncerKey: "", sealed: Secret([])),
+                registration.name, kind: registration.kind, bouncerKey: registration.bouncerKey,
+                sealed: Secret([])),
             calledAt: calledAt, tries: tries, nextTry: nextTry, hasTold: hasTold)
     }
 }

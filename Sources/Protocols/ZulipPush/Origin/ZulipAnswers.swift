@@ -68,7 +68,9 @@ public enum RelayFault: String, Sendable, Hashable, CaseIterable {
         switch self {
         case .unknownRealm: "The relay does not know this organization: upload the realms again."
         case .realmOfOtherServer: "The relay knows this organization as another server's."
-        case .credentialsRefused: "The relay refuses this server's id and key: sign up again."
+        case .credentialsRefused:
+            "The relay refuses this server: sign up again, and if that is refused too, ask the relay's "
+                + "operator whether this server is suspended."
         case .notAllowed: "The relay does not let this organization send notifications."
         case .malformedRegistration:
             "The relay cannot read a phone's registration: check that the app has the relay's public key."

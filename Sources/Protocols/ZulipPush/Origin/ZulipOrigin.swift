@@ -42,6 +42,22 @@ public struct ZulipOrigin: Sendable {
         return form(.signUp, fields, isAuthenticated: false)
     }
 
+    /// `server/register/transfer`: asks for the secret that the host must show (``ZulipTransfer``). Neither
+    /// id nor key is sent.
+    public func transfer(hostname: String) -> ZulipCall {
+        form(.transfer, [("hostname", Secret(hostname.utf8))], isAuthenticated: false)
+    }
+
+    /// `server/register/verify_challenge`: asks the relay to fetch the secret from the host, and to give out
+    /// the id of the host's server and a new key. Neither id nor key is sent.
+    ///
+    /// - Parameter accessToken: the path element under which the host shows the secret.
+    public func verifyChallenge(hostname: String, accessToken: Secret) -> ZulipCall {
+        form(
+            .verifyChallenge, [("hostname", Secret(hostname.utf8)), ("access_token", accessToken)],
+            isAuthenticated: false)
+    }
+
     /// `server/deactivate`: every later call is refused.
     public func deactivate() -> ZulipCall { call(.deactivate, json: Secret("{}".utf8)) }
 

@@ -142,7 +142,8 @@ struct AlertReplayTests {
             .outboxFilling(percent: 85), .diskLow(mebibytes: 100), .storeFailing(.noSpace),
             .certificateExpiring(configured("gone"), days: 3), .keyBesideDatabase, .pushesSetAside(2),
             .recordsSetAside(2), .clockDoubted(hours: 7), .doorStrained(configured("public"), [.bodies]),
-            .registrationExpired(configured("origin-gone"), realm: "acme", 3),
+            .registrationExpired(
+                configured("origin-gone"), realm: "acme", 3, since: "2026-11-27T10:00:00.000Z"),
             .registrationRefused(
                 configured("origin-gone"), realm: "acme", RelayWord(word: "unknownRealm", cure: "Ask.")),
             .originStaleList(

@@ -104,6 +104,60 @@ struct GuideCommandTests {
             ])
     }
 
+    @Test("origin.md")
+    func origin() async throws {
+        try await GuideRehearsal.of(
+            "docs/guides/origin.md",
+            [
+                .shown("```console"),
+                .hand { rehearsal in
+                    try await rehearsal.place.serve("exec sealbell serve --sandbox --state /tmp/relay")
+                    let relay = try await rehearsal.place.runFile("/tmp/relay")
+                    let way = "location / { proxy_pass \(try #require(relay.urls["public"])); }"
+                    let page = try #require(
+                        rehearsal.page.items.first { $0.text.hasPrefix("```nginx") }?.text)
+                    let live = "/etc/letsencrypt/live/"
+                    // nginx reads the page's files only once it starts, and both names have one certificate.
+                    try await rehearsal.place.prepare(
+                        "mkdir -p \(live)push.acme.example; "
+                            + "ln -s push.acme.example \(live)chat.acme.example")
+                    try await rehearsal.nginx(
+                        GuideRehearsal.server("push.acme.example", way) + page.dropFirst("```nginx\n".count))
+                },
+                .run("install -d -m 0755 /etc/sealbell"), .run("install -d -m 0700 /var/lib/sealbell"),
+                .run("sealbell keys new storage"), .run("(umask 077; openssl rand"),
+                .put("```yaml", at: Self.yaml), .run("sealbell config check"), .serves("sealbell origin"),
+                .shown("sealbell serve"), .run("sealbell origin sign-up", says: "has signed up"),
+                .run("sealbell origin realm add chat", says: "relay: told"),
+                .run("sealbell origin user add"), .shown("sealbell origins invite chat.acme.example"),
+                .shown("sealbell origin sign-up --transfer") { rehearsal, _ in
+                    // The file is lost, and the relay knows this host by it.
+                    let file = "/var/lib/sealbell/origin-credentials.json"
+                    try await rehearsal.place.prepare("rm \(file)")
+                    try await rehearsal.run("sealbell origin sign-up", 1)
+                    #expect(rehearsal.said.contains("sign-up --transfer"), "\(rehearsal.said)")
+                    try await rehearsal.run("sealbell origin sign-up --transfer", 0)
+                    #expect(rehearsal.said.contains("realms: told"), "\(rehearsal.said)")
+                },
+                .hand { rehearsal in
+                    let key = try rehearsal.found(#/(?m)^[0-9a-f]{32}$/#, in: rehearsal.all)
+                    try rehearsal.place.put(key, at: "ada.key")
+                    try await rehearsal.place.prepare("chmod 600 ada.key")
+                    try await rehearsal.run(
+                        "sealbell device zulip join https://chat.acme.example --user ada@chat.acme.example "
+                            + "--key-file ada.key --state phone.json --sandbox /tmp/relay --ca ca.pem", 0)
+                },
+                .run("sealbell origin notify", says: "owed to 1 devices"),
+                .run("sealbell origin test", says: "owed to 1 devices"),
+                .run("echo \"Authorization"), .run("curl -s -H @header", says: #""devices":1"#),
+                .shown("sealbell why"), .shown("sealbell why ID"), .shown("sealbell why"),
+                .shown("sealbell reload"), .shown("```nginx"), .shown("sealbell device nextcloud"),
+                .run("sealbell origin user key"), .run("sealbell origin status", says: "relay          told"),
+                .run("sealbell doctor"), .run("sealbell origin stale", says: "asked for 1 realms"),
+                .shown("```yaml"), .shown("sealbell store trust-clock")
+            ])
+    }
+
     @Test("session.md")
     func session() async throws {
         try await GuideRehearsal.of(

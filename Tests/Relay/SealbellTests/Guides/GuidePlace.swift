@@ -70,7 +70,7 @@ final class GuidePlace {
         rm -f /mnt/etc/resolv.conf /mnt/etc/hosts
         rm -rf /mnt/etc/sealbell
         echo 'nameserver 127.0.0.1' > /mnt/etc/resolv.conf
-        echo '127.0.0.1 localhost push.acme.example cloud.acme.example' > /mnt/etc/hosts
+        echo '127.0.0.1 localhost push.acme.example cloud.acme.example chat.acme.example' > /mnt/etc/hosts
         mount --bind /mnt/etc /etc
         mount --bind /mnt/lib /var/lib
         mount --bind /mnt/srv /srv

@@ -31,12 +31,27 @@ struct OriginSignUpCommand: SealbellCommand {
     @Flag(help: "Exchange the key for a new one.")
     var rotateKey = false
 
+    @Flag(
+        help: """
+            Take this host's name back when its id and key at the relay are lost. The relay asks this \
+            server, by https at its public address, whether it agrees.
+            """)
+    var transfer = false
+
     @OptionGroup var adminListener: AdminListenerOptions
+
+    func validate() throws {
+        guard !(rotateKey && transfer) else {
+            throw ValidationError("A transfer brings a new key by itself: leave --rotate-key out.")
+        }
+    }
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(OriginDesk.Path.signUp.rawValue, shell) { json in
             json.key("rotate")
             json.bool(rotateKey)
+            json.key("transfer")
+            json.bool(transfer)
         }
         adminListener.show(answer, shell) {
             ["\($0["host"]?.string ?? "") has signed up; realms: \($0["realms"]?.string ?? "")."]
@@ -164,18 +179,25 @@ struct OriginUserAddCommand: SealbellCommand {
     @Option(help: ArgumentHelp("The realm; the first one if none is named.", valueName: "name"))
     var realm: String?
 
+    @Flag(help: "Print an app password for a Nextcloud client as well, on a line of its own.")
+    var nextcloud = false
+
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(OriginDesk.Path.addUser.rawValue, shell) { json in
             json.key("name")
             json.string(name)
+            json.key("app_password")
+            json.bool(nextcloud)
             if let realm {
                 json.key("realm")
                 json.string(realm)
             }
         }
-        adminListener.show(answer, shell) { [$0["key"]?.string ?? ""] }
+        adminListener.show(answer, shell) { answer in
+            ["key", "app_password"].compactMap { answer[$0]?.string }
+        }
         return .done
     }
 }

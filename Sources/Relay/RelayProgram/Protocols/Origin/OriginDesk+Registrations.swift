@@ -42,13 +42,17 @@ extension OriginDesk {
     }
 
     func status(_ house: OriginHouse) async throws(DeskRefusal) -> [UInt8] {
-        let tally = try await Self.done { () throws(OriginError) in try await house.users.tally() }
+        let (tally, users) = try await Self.done { () throws(OriginError) in
+            (try await house.users.tally(), try await house.people.userCount())
+        }
         let realms = house.people.realms
         return Self.object { json in
             json.member("relay", house.upkeep.lastTold?.word ?? "not asked yet")
             json.member("realms", realms.count)
             json.member("realms_requiring", realms.count { $0.requiresEncryption })
-            json.member("users", tally.users)
+            json.key("server_requires")
+            json.bool(house.settings.requiresEncryption)
+            json.member("users", users)
             json.member("waiting_polls", house.polls.waitingCount)
             json.key("devices")
             json.beginArray()
@@ -64,6 +68,15 @@ extension OriginDesk {
                 json.key("oldest_waiting")
                 json.int(oldest.milliseconds)
             }
+            json.key("waiting_keys")
+            json.beginArray()
+            for (key, count) in tally.waitingKeys.sorted(by: { $0.key < $1.key }) {
+                json.beginObject()
+                json.member("key", key)
+                json.member("count", count)
+                json.endObject()
+            }
+            json.endArray()
             json.member("legacy_refused", house.door.legacyRefused)
         }
     }

@@ -81,9 +81,12 @@ struct OriginDesk: Sendable {
 
     private func signUp(_ house: OriginHouse, _ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let body = try inbound.object()
-        let rotates = body["rotate"]?.bool ?? false
+        let (rotates, transfers) = (body["rotate"]?.bool ?? false, body["transfer"]?.bool ?? false)
+        guard !(rotates && transfers) else { throw .status(400, "A transfer brings a new key by itself.") }
         let told: OriginUpkeep.Told
-        do throws(CommandFailure) { told = try await house.signUp(rotates: rotates) } catch {
+        do throws(CommandFailure) {
+            told = transfers ? try await house.transfer() : try await house.signUp(rotates: rotates)
+        } catch {
             throw .told(409, error.lines.joined(separator: " "))
         }
         guard case .told = told else { throw Self.refusal(told) }
@@ -100,6 +103,11 @@ struct OriginDesk: Sendable {
         case .notSignedUp: .status(409, "This server has not signed up: sealbell origin sign-up.")
         case .noRealm: .status(409, "There is no realm yet: sealbell origin realm add.")
         case .unreachable: .status(502, "The relay does not answer. Look at origin.relay.")
+        case .refused(_, "HOSTNAME_ALREADY_IN_USE_BOUNCER_ERROR"):
+            .told(
+                502,
+                "The relay knows this host under another id. "
+                    + "If its key is lost: sealbell origin sign-up --transfer.")
         case .refused(let status, let code): .told(502, "The relay refuses with \(status) \(code.asWord).")
         }
     }
@@ -194,11 +202,13 @@ struct OriginDesk: Sendable {
         let body = try inbound.object()
         let name = try Self.text(body, "name")
         let made = try await Self.done { () throws(OriginError) in
-            try await house.people.addUser(name, realm: body["realm"]?.string)
+            try await house.people.addUser(
+                name, realm: body["realm"]?.string, hasAppPassword: body["app_password"]?.bool ?? false)
         }
         return Self.object { json in
             json.member("name", made.user.name)
             json.member("key", made.key)
+            if let password = made.appPassword { json.member("app_password", password) }
         }
     }
 

@@ -53,6 +53,31 @@ extension OriginHouse {
         return told
     }
 
+    /// Takes this host's name back at the relay, when id and key are lost: the relay gives out a secret, this
+    /// server's door shows it, and the relay gives out the id and a new key (§5.2). Those that stood in the
+    /// file are replaced. Whoever is killed in between gives the command again.
+    func transfer() async throws(CommandFailure) -> OriginUpkeep.Told {
+        var generator = SystemRandomNumberGenerator()
+        let nobody = ZulipOrigin.invent(version: OriginCredentials.version, using: &generator).origin
+        let secret: Secret
+        switch await upkeep.transfer(nobody, host: host) {
+        case .found(let found): secret = found
+        case .not(let told): return told
+        }
+        let token = door.challenge.show(secret)
+        defer { door.challenge.hide() }
+        switch await upkeep.verifyChallenge(nobody, host: host, accessToken: token) {
+        case .found(let found):
+            let file = settings.credentialsFile
+            try OriginCredentials.write(found.id, found.key, to: file)
+            // It belongs to a key that is over.
+            OriginCredentials.remove(file + Self.nextKey)
+        case .not(let told): return told
+        }
+        try upkeep.readCredentials()
+        return .told
+    }
+
     private static let nextKey = ".new"
 
     private var hostName: Substring { host.prefix { $0 != ":" } }

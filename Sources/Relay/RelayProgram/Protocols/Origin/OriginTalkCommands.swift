@@ -133,7 +133,8 @@ struct OriginStatusCommand: SealbellCommand {
         func number(_ name: String) -> Int64 { answer[name]?.int64 ?? 0 }
         var lines = [
             "relay          \(answer["relay"]?.string ?? "")",
-            "realms         \(number("realms")), \(number("realms_requiring")) require encryption",
+            "realms         \(number("realms")), \(number("realms_requiring")) require encryption"
+                + (answer["server_requires"]?.bool == true ? ", and this server of all" : ""),
             "users          \(number("users"))",
             "waiting polls  \(number("waiting_polls"))"
         ]
@@ -144,6 +145,10 @@ struct OriginStatusCommand: SealbellCommand {
         }
         if let oldest = answer["oldest_waiting"]?.int64 {
             lines.append("oldest waiting since \(timestamp(UnixTime(milliseconds: oldest)))")
+        }
+        for one in answer["waiting_keys"]?.array ?? [] {
+            lines.append(
+                "relay key      \(one["count"]?.int64 ?? 0) wait for \(one["key"]?.string ?? "")")
         }
         lines.append("legacy apps    \(number("legacy_refused")) calls refused since the start")
         return lines

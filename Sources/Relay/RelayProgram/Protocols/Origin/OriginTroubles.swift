@@ -61,8 +61,10 @@ final class OriginTroubles: Sendable {
 
     private static func alerts(_ known: Known, _ instance: ConfiguredName, _ realm: String) -> [Alert] {
         var alerts: [Alert] = []
-        if !known.expired.isEmpty {
-            alerts.append(.registrationExpired(instance, realm: realm, known.expired.count))
+        if let since = known.expired.min() {
+            alerts.append(
+                .registrationExpired(
+                    instance, realm: realm, known.expired.count, since: timestamp(since)))
         }
         if let fault = known.refused?.fault {
             alerts.append(.registrationRefused(instance, realm: realm, RelayWord(fault)))

@@ -85,20 +85,51 @@ final class OriginUpkeep: Sendable {
         await send(origin.signUp(hostname: host, mail: mail, newKey: newKey))
     }
 
+    /// Asks for the secret that the host must show.
+    ///
+    /// - Parameter origin: any; neither its id nor its key is sent.
+    func transfer(_ origin: ZulipOrigin, host: String) async -> Asked<Secret> {
+        await ask(origin.transfer(hostname: host)) { ZulipTransfer.secret(in: $0) }
+    }
+
+    /// Has the relay fetch the secret, for which it may take its time.
+    func verifyChallenge(
+        _ origin: ZulipOrigin, host: String, accessToken: Secret
+    ) async -> Asked<(id: String, key: Secret)> {
+        await ask(origin.verifyChallenge(hostname: host, accessToken: accessToken), within: .seconds(45)) {
+            ZulipTransfer.credentials(in: $0)
+        }
+    }
+
+    /// What a call for something brought.
+    enum Asked<Found> {
+        case found(Found)
+        case not(Told)
+    }
+
     private func send(_ call: ZulipCall) async -> Told {
+        switch await ask(call, reading: { _ in true }) {
+        case .found: .told
+        case .not(let told): told
+        }
+    }
+
+    private func ask<Found>(
+        _ call: ZulipCall, within deadline: Duration = .seconds(15), reading: (Secret) -> Found?
+    ) async -> Asked<Found> {
         var request = WebRequest(
             call.method == "GET" ? .get : .post, url: ground.relay + call.path,
             headers: call.headers.map { ($0.name, $0.value.reveal { String(decoding: $0, as: UTF8.self) }) },
-            body: call.body, answerLimitBytes: ZulipOriginLimits.answerBytes, deadline: .seconds(15),
+            body: call.body, answerLimitBytes: ZulipOriginLimits.answerBytes, deadline: deadline,
             publicAddressesOnly: false)
         request.mayRepeat = true
         do throws(WebError) {
             let answer = try await web.fetch(request)
-            if answer.status == 200 { return .told }
+            if answer.status == 200, let found = reading(answer.body) { return .found(found) }
             let read = ZulipAnswer(status: answer.status, body: answer.body)
-            return .refused(status: answer.status, code: read.code ?? "")
+            return .not(.refused(status: answer.status, code: read.code ?? ""))
         } catch {
-            return .unreachable
+            return .not(.unreachable)
         }
     }
 }

@@ -271,6 +271,57 @@ struct OriginDoorTests {
         }
     }
 
+    @Test("A host that takes its name back shows the relay's secret to whoever knows the path, and no longer")
+    func challenge() async throws {
+        try await RunningOrigin.run(inOneProcess: false) { running, _ in
+            let challenge = try running.house.door.challenge
+            func ask(_ path: String, _ method: String = "GET") async throws -> LocalCall.Answer {
+                try await running.origin.door("origin").ask(method, "/api/v1/zulip-services/verify/" + path)
+            }
+            let secret = Secret("5ec2e7".utf8)
+            let token = challenge.show(secret).reveal { String(decoding: $0, as: UTF8.self) }
+            for path in [token + "/", token] {
+                let answer = try await ask(path)
+                #expect(answer.status == 200)
+                #expect(try #require(ZulipTransfer.secret(in: Secret(answer.body))) == secret)
+            }
+            for path in ["", "/", "x/", String(token.dropLast()) + "/", token + "//"] {
+                let answer = try await ask(path)
+                #expect(answer.status == 400, "\(path.count)")
+                #expect(
+                    try JSONValue.parse(answer.body)["code"]?.string
+                        == "REMOTE_SERVER_VERIFICATION_SECRET_NOT_PREPARED")
+            }
+            #expect(try await ask(token + "/", "POST").status == 405)
+            // One that comes later takes its place.
+            let next = challenge.show(Secret("0ther".utf8)).reveal { String(decoding: $0, as: UTF8.self) }
+            #expect(try await ask(token + "/").status == 400)
+            challenge.hide()
+            #expect(try await ask(next + "/").status == 400)
+        }
+    }
+
+    @Test("A transfer that the relay does not grant leaves id and key as they were")
+    func refusedTransfer() async throws {
+        try await RunningOrigin.run(inOneProcess: false) { running, _ in
+            let file = try running.house.settings.credentialsFile
+            let old = try #require(try OriginCredentials.read(file))
+            // The relay asks by https, at a public address, where nobody answers for this one.
+            let body = Secret(#"{"transfer":true}"#.utf8)
+            let answer = try await running.origin.door("admin").ask(
+                "POST", OriginDesk.Path.signUp.rawValue,
+                headers: [("Content-Type", Secret("application/json".utf8))], body: body)
+            #expect(answer.status == 502)
+            #expect(try #require(try OriginCredentials.read(file)).key == old.key)
+            _ = try await running.desk(.signUp, [:])
+            let both = Secret(#"{"transfer":true,"rotate":true}"#.utf8)
+            let refused = try await running.origin.door("admin").ask(
+                "POST", OriginDesk.Path.signUp.rawValue,
+                headers: [("Content-Type", Secret("application/json".utf8))], body: both)
+            #expect(refused.status == 400)
+        }
+    }
+
     @Test("A poll that waits is answered when the server stops, and does not hold it")
     func stop() async throws {
         var answered: Task<Int, any Error>?
