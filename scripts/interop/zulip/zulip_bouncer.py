@@ -168,13 +168,17 @@ def serving(bouncer):
 
 
 class Origin:
-    """Our origin, told of that relay by its configuration, and its operator."""
+    """Our origin, told of that relay by its configuration, and its operator.
 
-    def __init__(self, folder, relay_url):
+    `authority` is the file of who signs the relay's certificate; `more` has further lines of the section `origin`.
+    """
+
+    def __init__(self, folder, relay_url, authority=None, more=""):
         self.folder, self.state = folder, folder / "origin"
         self.url = f"http://127.0.0.1:{free_port()}"
+        ca = f', ca: "{authority}"' if authority else ""
         (folder / "origin.yaml").write_text(
-            f'origin:\n  url: {self.url}\n  relay: {{ url: "{relay_url}" }}\n  contact: admin@acme.test\n'
+            f'origin:\n  url: {self.url}\n  relay: {{ url: "{relay_url}"{ca} }}\n  contact: admin@acme.test\n{more}'
             "  queue: { first_retry: 1s, longest_retry: 2s }\n"
             f'listeners:\n  origin: {{ bind: "{self.url.split("//")[1]}" }}\n  admin: {{ bind: "127.0.0.1:0" }}\n'
             'store: { url: "sqlite:relay.sqlite", keys: storage.keys }\n')
