@@ -131,12 +131,16 @@ def serving(bouncer):
             if answer is ENDLESS:
                 return self.endless(status)
             data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+            is_cut = fields.pop("cut", False)
             self.send_response(status)
             for name, value in {"Content-Type": "text/html" if isinstance(answer, str) else "application/json",
                                 "Content-Length": str(len(data)), **fields}.items():
                 self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
+            self.close_connection = self.close_connection or is_cut
+            # Whoever waits no longer for an answer has gone.
+            with contextlib.suppress(OSError):
+                self.end_headers()
+                self.wfile.write(data[:len(data) // 2] if is_cut else data)
 
         do_GET = do_POST
 
