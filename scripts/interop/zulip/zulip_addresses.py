@@ -25,6 +25,7 @@ from .zulip_peer import NamedAddress, Services
 
 NAME = "relay.test"
 ALIVE, OTHER = "127.0.0.3", "127.0.0.2"
+PUSH_PATH = "apps/notifications/api/v2/push"
 AGENT = {"User-Agent": "Mozilla/5.0 (Android) ownCloud-android/3.30.0"}
 # Each step: an attempt's share, the call, and what a slow machine needs.
 SOON_SECONDS = 5
@@ -65,28 +66,32 @@ def names(addresses, hosts):
 
 
 class CloudPhone:
-    """A phone of Nextcloud's push with an app password."""
+    """A phone of Nextcloud's push with an app password of its own, registered at the origin."""
 
-    def __init__(self, origin, port, authority):
-        proxy = f"https://{NAME}:{port}/nextcloud-main"
+    def __init__(self, origin, proxy):
         self.token = secrets.token_urlsafe(16) + ":APA91b" + secrets.token_urlsafe(100)
-        password = json.loads(origin.operator("user", "key", USER, "--nextcloud"))["key"]
-        pem = rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key().public_bytes(
+        self.url, self.proxy = origin.url + "/ocs/v2.php/", proxy
+        self.auth = (USER, json.loads(origin.operator("user", "key", USER, "--nextcloud"))["key"])
+        self.pem = rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key().public_bytes(
             serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo).decode()
-        told = requests.post(
-            origin.url + "/ocs/v2.php/apps/notifications/api/v2/push", auth=(USER, password), timeout=15,
-            headers={"OCS-APIRequest": "true", "Accept": "application/json", **AGENT}, json={
-                "pushTokenHash": hashlib.sha512(self.token.encode()).hexdigest(), "devicePublicKey": pem,
-                "proxyServer": proxy})
-        expect(told.status_code, 201, f"the door's answer {told.text[:200]}")
-        data = told.json()["ocs"]["data"]
-        form = {"pushToken": self.token, "deviceIdentifier": data["deviceIdentifier"],
-                "deviceIdentifierSignature": data["signature"], "userPublicKey": data["publicKey"]}
-        # The phone's own way to the proxy is not what is tried.
-        session = requests.Session()
-        session.mount("https://", NamedAddress(NAME))
-        told = session.post(f"https://{ALIVE}:{port}/nextcloud-main/devices", data=form, timeout=15,
-                            headers={"Host": NAME, **AGENT}, verify=str(authority))
+        self.register()
+
+    def ask(self, method, path, form=None):
+        return requests.request(method, self.url + path, auth=self.auth, timeout=15, json=form, headers={
+            "OCS-APIRequest": "true", "Accept": "application/json", **AGENT})
+
+    def register(self, status=201):
+        told = self.ask("POST", PUSH_PATH, {
+            "pushTokenHash": hashlib.sha512(self.token.encode()).hexdigest(), "devicePublicKey": self.pem,
+            "proxyServer": self.proxy})
+        expect(told.status_code, status, f"the door's answer {told.text[:200]}")
+        self.data = told.json()["ocs"]["data"]
+
+    def at_proxy(self, session, url, **more):
+        """Registers at the proxy, by a way of its own: that of phones is not what is tried."""
+        form = {"pushToken": self.token, "deviceIdentifier": self.data["deviceIdentifier"],
+                "deviceIdentifierSignature": self.data["signature"], "userPublicKey": self.data["publicKey"]}
+        told = session.post(url + "/devices", data=form, timeout=15, **more)
         expect(told.status_code, 200, f"the proxy's answer {told.text[:200]}")
 
 
@@ -139,7 +144,11 @@ def case(what, folder, served, services, ports, between=None):
         told = [(each["op"], each["status"]) for each in client.next(2, what)]
         expect(told, [("add", "pending"), ("update", "active")], f"{what}: a registration")
         clock.step("a registration")
-        cloud = CloudPhone(origin, ports[1], authority)
+        cloud = CloudPhone(origin, f"https://{NAME}:{ports[1]}/nextcloud-main")
+        session = requests.Session()
+        session.mount("https://", NamedAddress(NAME))
+        cloud.at_proxy(session, f"https://{ALIVE}:{ports[1]}/nextcloud-main", verify=str(authority),
+                       headers={"Host": NAME, **AGENT})
         for happens in (between, None):
             clock.begun = time.monotonic()
             expect(json.loads(origin.operator("notify", USER, "two ways"))["devices"], 2, "devices")
