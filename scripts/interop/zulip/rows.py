@@ -25,4 +25,5 @@ ROWS += later("zulip.zulip_application", ["Python as application at our origin"]
 ROWS += later("zulip.zulip_addresses", ["Two addresses, one dead, of our origin's relay"])
 ROWS += later("zulip.zulip_restarts", ["Our origin's relay restarts", "Python as late relay of our origin"])
 ROWS += later("zulip.zulip_reports", ["Reports of servers like our origin"])
+ROWS += later("zulip.zulip_hundred", ["A hundred phones on one account"])
 ROWS += later("zulip.curls", ["curl as client"]) + operators.ROWS
