@@ -29,6 +29,8 @@ PUSH_PATH = "apps/notifications/api/v2/push"
 AGENT = {"User-Agent": "Mozilla/5.0 (Android) ownCloud-android/3.30.0"}
 # Each step: an attempt's share, the call, and what a slow machine needs.
 SOON_SECONDS = 5
+# A look-up that fails is made again with the call's next try.
+NAMELESS_SECONDS = 1
 # What an address is that is not the relay's, and whether the resolver puts it where the hosts file does.
 DEAD = {"refuses": (OTHER, True), "refuses on IPv6": ("::1", False), "has a full queue": (OTHER, True),
         "accepts and is silent": (OTHER, True), "swallows": ("192.0.2.1", False),
@@ -198,13 +200,16 @@ class Way:
 
 
 def moves(folder, served, services, ports, hosts):
-    """The name changes its address while the origin runs, with connections to the old one, which is gone then."""
+    """The name changes its address while the origin runs, with connections to the old one, which is gone then; for a
+    moment it has none.
+    """
     names([OTHER], hosts)
     way = Way(ports)
 
     def leave():
         way.close()
-        names([ALIVE], hosts)
+        hosts.write_text("127.0.0.1 localhost\n")
+        threading.Timer(NAMELESS_SECONDS, names, ([ALIVE], hosts)).start()
 
     return case("the name moves", folder, served, services, ports, leave)
 

@@ -130,6 +130,9 @@ def away(stage):
     stage.client("POST", "mobile_push/register", **newer.fields(stage.key))
     statuses(stage.client, newer, [("add", "pending", None)], "a registration")
     stage.origin.operator("stale")
+    # What apps are told of the server does not go with the weather.
+    told = requests.get(stage.origin.url + "/api/v1/server_settings", timeout=5).json()
+    expect(told["encrypted_push_notifications"], True, "server_settings")
     time.sleep(AWAY_SECONDS)
     tries = counted(stage.origin, "retry") - tries
     if not 3 <= tries <= TRIES_AWAY:
