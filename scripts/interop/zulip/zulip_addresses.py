@@ -70,10 +70,10 @@ def names(addresses, hosts):
 class CloudPhone:
     """A phone of Nextcloud's push with an app password of its own, registered at the origin."""
 
-    def __init__(self, origin, proxy):
+    def __init__(self, origin, proxy, user=USER):
         self.token = secrets.token_urlsafe(16) + ":APA91b" + secrets.token_urlsafe(100)
         self.url, self.proxy = origin.url + "/ocs/v2.php/", proxy
-        self.auth = (USER, json.loads(origin.operator("user", "key", USER, "--nextcloud"))["key"])
+        self.auth = (user, json.loads(origin.operator("user", "key", user, "--nextcloud"))["key"])
         self.pem = rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key().public_bytes(
             serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo).decode()
         self.register()

@@ -163,6 +163,11 @@ class Services:
         self.session = requests.Session()
         self.session.trust_env = False
 
+    def deliveries(self, name):
+        """How many have come that nobody has looked at, a thousand at most."""
+        return len(self.session.get(f"{self.url}/{name}/deliveries?after={self.seen[name]}&limit=1000",
+                                    timeout=TIMEOUT_SECONDS).json())
+
     def arrived(self, name, count):
         """The next `count` deliveries, each accepted once, in order."""
         found, ends = [], time.monotonic() + TIMEOUT_SECONDS

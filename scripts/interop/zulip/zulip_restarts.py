@@ -75,10 +75,7 @@ class Stage:
     def arrive(self, services, said, what):
         """Each phone gets each of the texts once, and nothing else; in which order is nobody's promise."""
         begun, count = time.monotonic(), len(said) * len(self.phones)
-        url = f"{services.url}/fcm/deliveries?after={services.seen['fcm']}&limit=1000"
-        while len(services.session.get(url, timeout=15).json()) < count:
-            if time.monotonic() > begun + PATIENCE_SECONDS:
-                break
+        while services.deliveries("fcm") < count and time.monotonic() < begun + PATIENCE_SECONDS:
             time.sleep(0.05)
         self.took.append((what, time.monotonic() - begun))
         by_token, found = {phone.token: phone for phone in self.phones}, {phone.token: [] for phone in self.phones}
