@@ -23,7 +23,9 @@ ROWS += later("zulip.zulip_liar", ["Python as hostile relay of our origin"])
 ROWS += later("zulip.zulip_waiting", ["Python as waiting client of our origin"])
 ROWS += later("zulip.zulip_application", ["Python as application at our origin"])
 ROWS += later("zulip.zulip_addresses", ["Two addresses, one dead, of our origin's relay"])
-ROWS += later("zulip.zulip_restarts", ["Our origin's relay restarts", "Python as late relay of our origin"])
+ROWS += later("zulip.zulip_restarts", ["Our origin's relay restarts",
+                                         "A realm added while our origin's relay is away",
+                                         "Python as late relay of our origin"])
 ROWS += later("zulip.zulip_reports", ["Reports of servers like our origin"])
 ROWS += later("zulip.zulip_hundred", ["A hundred phones on one account"])
 ROWS += later("zulip.zulip_proxies", ["Silent proxies beside our origin's relay"])

@@ -12,6 +12,7 @@ import time
 import requests
 
 from tools import SEALBELL, Failed, certificates, expect, free_port, need, need_modules, running
+from tools import relay as plain_relay
 from .zulip_bouncer import NOT_HERE, Origin, foreign, statuses
 from .zulip_clients import USER, Client, ZapPhone, become_active
 from .zulip_peer import Services
@@ -22,6 +23,8 @@ TEXTS, AWAY_SECONDS = 20, 4
 BACK_SECONDS, PATIENCE_SECONDS = 10, 150
 # Tries of a lane that hears nothing at all: it asks with one call, and doubles the wait.
 TRIES_AWAY = 3, 40
+# Once a minute an origin looks at what it has to tell; then a registration's next try has its turn.
+TOLD_SECONDS = 90
 LATE_SECONDS = 32
 
 
@@ -160,6 +163,32 @@ def renew(folder):
         subprocess.run(["openssl", *words.split()], cwd=folder, check=True, capture_output=True)
 
 
+def realm(folder):
+    """A second realm, of which the relay is told by the next look of a minute, once it is there again."""
+    need_modules("nacl", "requests")
+    place, port = folder / "of", free_port()
+    place.mkdir()
+    origin = Origin(place, f"http://127.0.0.1:{port}")
+    url = origin.url.replace("127.0.0.1", "localhost")
+    with contextlib.ExitStack() as at_end:
+        with plain_relay(folder, f"listeners.public.bind=127.0.0.1:{port}"):
+            at_end.enter_context(origin.runs())
+            origin.operator("sign-up")
+            origin.operator("realm", "add", "chat")
+        (folder / "state" / "run.json").unlink(missing_ok=True)
+        expect(json.loads(origin.operator("realm", "add", "two", "--url", url))["relay"], "unreachable", "a realm")
+        key = json.loads(origin.operator("user", "add", USER, "--realm", "two"))["key"]
+        with plain_relay(folder, f"listeners.public.bind=127.0.0.1:{port}") as served:
+            client, phone, begun = Client(url, key), ZapPhone("fcm"), time.monotonic()
+            client("POST", "mobile_push/register", **phone.fields(served["public_keys"]["zulip-main"][0]))
+            while client.fetch()[1]["push_account_ids"][str(phone.account_id)]["status"] == "pending":
+                if time.monotonic() > begun + TOLD_SECONDS:
+                    raise Failed(f"the relay is not told within {TOLD_SECONDS} s")
+                time.sleep(1)
+            client.session.close()
+    return None, f"a phone of it is active {time.monotonic() - begun:.0f} s behind the relay's return"
+
+
 SUCCESS = {"result": "success", "msg": ""}
 # Of a notification to one phone: an answer that is cut short, and such as say nothing of it.
 WRONG = [(200, {"cut": True}, {**SUCCESS, "apple_successfully_sent_count": 1}), (200, {}, NOT_HERE), (500, {}, SUCCESS),
@@ -239,4 +268,5 @@ def older_row(bouncer, origin, client, phone):
     expect(bouncer.notified[-1]["device_id"] == old, False, "the newer row")
 
 
-ROWS = [("Our origin's relay restarts", restarts), ("Python as late relay of our origin", foreign(late))]
+ROWS = [("Our origin's relay restarts", restarts), ("A realm added while our origin's relay is away", realm),
+        ("Python as late relay of our origin", foreign(late))]
