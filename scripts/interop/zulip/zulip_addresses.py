@@ -9,6 +9,7 @@ import pathlib
 import re
 import secrets
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -31,31 +32,46 @@ AGENT = {"User-Agent": "Mozilla/5.0 (Android) ownCloud-android/3.30.0"}
 SOON_SECONDS = 5
 # A look-up that fails is made again with the call's next try.
 NAMELESS_SECONDS = 1
+FOREIGN = "has another's certificate"
 # What an address is that is not the relay's, and whether the resolver puts it where the hosts file does.
 DEAD = {"refuses": (OTHER, True), "refuses on IPv6": ("::1", False), "has a full queue": (OTHER, True),
-        "accepts and is silent": (OTHER, True), "swallows": ("192.0.2.1", False),
+        "accepts and is silent": (OTHER, True), FOREIGN: (OTHER, True), "swallows": ("192.0.2.1", False),
         "has no route": ("2001:db8::7", False), "swallows on IPv6": ("2001:db8:1::1", False)}
 
 
 class Dead:
     """Listeners at the relay's ports that are as dead as is wanted."""
 
-    def __init__(self, what, address, ports):
+    def __init__(self, what, address, ports, foreign):
         self.sockets = []
-        for port in ports if what in ("has a full queue", "accepts and is silent") else ():
+        for port in ports if what in ("has a full queue", "accepts and is silent", FOREIGN) else ():
             listener = socket.create_server((address, port), backlog=0 if what == "has a full queue" else 100)
             self.sockets.append(listener)
+            if what == FOREIGN:
+                threading.Thread(target=self.greet, args=(listener, foreign), daemon=True).start()
             for _ in range(3 if what == "has a full queue" else 0):
                 filler = socket.socket()
                 filler.setblocking(False)
                 filler.connect_ex((address, port))
                 self.sockets.append(filler)
 
+    @staticmethod
+    def greet(listener, foreign):
+        with contextlib.suppress(OSError):
+            while True:
+                one = listener.accept()[0]
+                # Whoever does not trust the certificate ends the handshake.
+                with contextlib.suppress(OSError), foreign.wrap_socket(one, server_side=True) as peer:
+                    peer.recv(1)
+
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         for each in self.sockets:
+            # A thread that waits in it holds its port else.
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
             each.close()
 
 
@@ -223,6 +239,10 @@ def inside(folder):
     hosts.write_text("127.0.0.1 localhost\n")
     subprocess.run(["mount", "--bind", str(hosts), "/etc/hosts"], check=True)
     certificates(folder, NAME)
+    (folder / "foreign").mkdir()
+    certificates(folder / "foreign", NAME)
+    foreign = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    foreign.load_cert_chain(folder / "foreign" / "leaf.pem", folder / "foreign" / "leaf.key")
     ports = [free_port(), free_port()]
     said = []
     settings = [f"listeners.{name}.{key}={value}" for name, port, instance in (
@@ -240,7 +260,7 @@ def inside(folder):
                 what = f"{kind}, {'first' if found[0] == address else 'last'}"
                 place = folder / re.sub(r"\W", "", what)
                 place.mkdir()
-                with Dead(kind, address, ports):
+                with Dead(kind, address, ports, foreign):
                     said.append(f"{what} {case(what, place, served, services, ports):.1f}")
         place = folder / "moves"
         place.mkdir()
