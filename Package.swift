@@ -171,7 +171,7 @@ let doors: [Target] = [
         "Proving/Simulation",
         [
             "PushModel", "PushTesting", "AtRest", "Delivery", "HTTP2Client", "APNs", "FCM", "MemoryStore",
-            "SQLiteStore", sqlite, lifecycle
+            "SQLiteStore", "OriginServer", "Uplink", "ZulipPush", "WireFormats", sqlite, lifecycle
         ]),
     library(
         "Proving/Bench",

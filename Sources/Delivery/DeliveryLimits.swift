@@ -108,6 +108,10 @@ package struct DeliveryLimits: Sendable {
     /// Requests that may be under way to a destination that has not answered yet; each answer allows one
     /// more.
     package var destinationWindow = 8
+    /// Requests that may be under way at once to destinations whose last answer was none, to all of them
+    /// together: each holds one of the lane's requests for as long as a deadline lasts, and anyone may name a
+    /// server that never answers.
+    package var doubtfulRequests = 8
     /// Pushes that a destination or an address puts off come back this far behind each other, `retryAfterCap`
     /// at most: what one that is out costs the store is twenty rows a second.
     package var destinationReturns: Duration = .milliseconds(50)

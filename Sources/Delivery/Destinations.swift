@@ -14,12 +14,14 @@ struct Destination: Sendable {
     /// When the last of those that were put off comes back; `nil`: it has answered well since.
     private var lastReturn: ContinuousClock.Instant?
     private let tickSpan: Duration
+    private let silentCap: Duration
     private let returns: Duration
     private let returnsCap: Duration
     private let mostWindow: Int
 
     init(limits: DeliveryLimits) {
         tickSpan = limits.tick
+        silentCap = limits.silentCap
         probes = ProbePace(limits: limits)
         returns = limits.destinationReturns
         returnsCap = limits.retryAfterCap
@@ -37,6 +39,9 @@ struct Destination: Sendable {
     /// Whether pushes are put off for more than want of a free request.
     var isHeld: Bool { breaker.state != .open || !throttle.maySend || reach.isSilent }
 
+    /// Requests under way although the last answer was none.
+    var doubtfulRequests: Int { reach.silences > 0 ? inFlight : 0 }
+
     /// Whether it answers others while a push is not answered.
     func speaks(among sends: Int) -> Bool { reach.speaks(among: sends) }
 
@@ -44,13 +49,21 @@ struct Destination: Sendable {
     ///
     /// Those that wait come back one behind the other, so that the ones of a destination that is out do not
     /// fill the lane's memory: beyond the first seconds' worth they wait in the store.
-    mutating func wait(for push: OwedPush, at instant: ContinuousClock.Instant) -> Duration? {
+    ///
+    /// - Parameter mayDoubt: false: the lane has as many requests under way as may be to those that have not
+    ///   answered.
+    mutating func wait(
+        for push: OwedPush, at instant: ContinuousClock.Instant, mayDoubt: Bool = true
+    ) -> Duration? {
         if breaker.state == .halted(.targets), push.custody == .durable,
             breaker.heard(of: push.origin, at: instant) == .reopened
         {
             probes.end()
         }
-        guard let wait = wait(at: instant) else { return inFlight < window ? nil : tickSpan }
+        guard let wait = wait(at: instant) else {
+            if reach.silences > 0, !mayDoubt { return silentCap }
+            return inFlight < window ? nil : tickSpan
+        }
         guard push.pushClass != .urgent else { return wait }
         let turn = max(instant + wait, (lastReturn ?? instant) + returns)
         let due = min(turn, instant + returnsCap)
@@ -60,7 +73,10 @@ struct Destination: Sendable {
 
     private func wait(at instant: ContinuousClock.Instant) -> Duration? {
         if breaker.state != .open { return probes.wait(at: instant) }
-        return throttle.maySend ? reach.untilNextTry(instant) : tickSpan
+        guard throttle.maySend else { return tickSpan }
+        guard let wait = reach.untilNextTry(instant) else { return nil }
+        // The try's answer sets the next moment, and wakes nobody who sleeps here: they look again soon.
+        return reach.isTryUnderWay ? min(wait, silentCap) : wait
     }
 
     mutating func sent(at instant: ContinuousClock.Instant) {
@@ -139,8 +155,13 @@ struct Destinations: Sendable {
     private var idle = Order()
     private var busy = Order()
     private let limits: DeliveryLimits
+    /// Of all of them (``Destination/doubtfulRequests``).
+    private var doubtful = 0
 
     init(limits: DeliveryLimits) { self.limits = limits }
+
+    /// Whether one whose last answer was none may have one more request.
+    var mayDoubt: Bool { doubtful < limits.doubtfulRequests }
 
     var numbers: Set<Int> { Set(places.keys) }
     var held: Int { known.count { $0.destination.isHeld } }
@@ -155,7 +176,11 @@ struct Destinations: Sendable {
             place = room(for: number)
             places[number] = place
         }
-        defer { link(place) }
+        doubtful -= known[place].destination.doubtfulRequests
+        defer {
+            doubtful += known[place].destination.doubtfulRequests
+            link(place)
+        }
         return body(&known[place].destination)
     }
 
@@ -175,6 +200,7 @@ struct Destinations: Sendable {
             return known.count - 1
         }
         unlink(oldest)
+        doubtful -= known[oldest].destination.doubtfulRequests
         places[known[oldest].number] = nil
         known[oldest] = fresh
         return oldest

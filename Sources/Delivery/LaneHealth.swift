@@ -52,7 +52,10 @@ struct LaneHealth: Sendable {
     /// How long a push must wait for its destination or its address; `nil`: it may leave.
     mutating func wait(of entry: LaneQueue.Entry, at instant: ContinuousClock.Instant) -> Duration? {
         if let number = entry.destination {
-            let wait = destinations.change(number) { $0.wait(for: entry.push, at: instant) }
+            let mayDoubt = destinations.mayDoubt
+            let wait = destinations.change(number) {
+                $0.wait(for: entry.push, at: instant, mayDoubt: mayDoubt)
+            }
             if let wait { return wait }
         }
         return addresses.wait(

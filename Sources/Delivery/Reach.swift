@@ -49,6 +49,9 @@ struct Reach: Sendable {
 
     func mayTry(_ instant: ContinuousClock.Instant) -> Bool { untilNextTry(instant) == nil }
 
+    /// A push is under way as a try, and its answer sets the next moment.
+    var isTryUnderWay: Bool { isTrying && isSilent }
+
     /// `nil`: a push may be tried now.
     func untilNextTry(_ instant: ContinuousClock.Instant) -> Duration? {
         guard isSilent, let tryAgainAt, tryAgainAt > instant else { return nil }

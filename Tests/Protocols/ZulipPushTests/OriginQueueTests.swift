@@ -75,7 +75,7 @@ struct OriginQueueTests {
     @Test("A user's queues are bounded: the one goes that was not polled for longest")
     func bounded() throws {
         var random = SeededRandom(seed: 4)
-        var queues = OriginQueues()
+        var queues = OriginQueues(limit: 20)
         let first = queues.open(types: nil, now: start, using: &random)
         let second = queues.open(types: nil, now: start + .seconds(1), using: &random)
         _ = try queues.poll(first, after: -1, now: start + .seconds(2))

@@ -19,6 +19,8 @@ package struct UplinkMessage: Sendable {
     /// What is asked. Each kind has a lane of its own, so that none waits for another.
     package enum Kind: UInt8, Sendable, CaseIterable {
         case registration = 0, notification = 1, staleList = 2
+        /// Entries for a proxy that a phone has named.
+        case proxy = 3
     }
 
     package enum Method: UInt8, Sendable { case get = 0, post = 1, delete = 2 }

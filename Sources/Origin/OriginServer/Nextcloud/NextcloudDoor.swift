@@ -61,6 +61,7 @@ package struct NextcloudDoor: HTTPFace {
         _ call: OCSCall, _ user: OriginUser, _ credential: OriginUser.Credential, _ userAgent: String
     ) async -> OCSAnswer {
         let tokenID = credential.kind == .appPassword ? credential.id : nil
+        if case .revoke = call, tokenID == nil { return .noAppPassword }
         let origin = ground.origin
         do throws(OriginError) {
             let step = try await users.change(user, needs: { $0.needed(for: call) }) {
@@ -72,6 +73,7 @@ package struct NextcloudDoor: HTTPFace {
                         userID: user.name, displayName: user.name, userAgent: userAgent),
                     texts: moment.texts, conditions: moment.conditions, at: origin, now: moment.now)
             }
+            if case .revoke = call { try await ground.people.revoke(credential.id, of: user.name) }
             return step?.answer ?? .unavailable
         } catch {
             return error.code == .rateLimited ? .tooManyCalls : .unavailable

@@ -166,6 +166,42 @@ package final class NextcloudUsers: Sendable {
         }
     }
 
+    /// One device of a user, as an operator sees it.
+    package struct Summary: Sendable {
+        /// Of its app password.
+        package let number: Int64
+        /// Which apps' pushes it is for.
+        package let group: String
+        /// As it named it.
+        package let proxy: String
+    }
+
+    package func summary(of user: OriginUser) async throws(OriginError) -> [Summary] {
+        (try await read(user.name)?.registrations.devices ?? []).map {
+            Summary(number: $0.tokenID, group: $0.group.rawValue, proxy: $0.proxyServer)
+        }
+    }
+
+    /// Removes one device, with its app password.
+    ///
+    /// - Returns: whether it was there.
+    package func drop(_ number: Int64, of user: OriginUser) async throws(OriginError) -> Bool {
+        guard try await read(user.name)?.registrations.devices.contains(where: { $0.tokenID == number })
+            ?? false
+        else { return false }
+        let origin = ground.origin
+        _ = try await change(user, makes: false) { registrations, moment throws(NextcloudError) in
+            try registrations.receive(
+                .revoke,
+                from: NextcloudCaller(
+                    session: NextcloudSession(user: moment.person, tokenID: number), userID: user.name,
+                    displayName: user.name, userAgent: ""),
+                conditions: moment.conditions, at: origin, now: moment.now)
+        }
+        try await ground.people.revoke(number, of: user.name)
+        return true
+    }
+
     private func commit(
         _ user: OriginUser, _ standing: Standing, _ step: NextcloudStep, _ beside: [Change], _ now: UnixTime
     ) async throws(OriginError) -> Bool {
@@ -209,7 +245,7 @@ package final class NextcloudUsers: Sendable {
         return Push(
             message: .uplink(
                 UplinkMessage(
-                    kind: .notification, method: .post, server: split.server, path: Secret(split.path.utf8),
+                    kind: .proxy, method: .post, server: split.server, path: Secret(split.path.utf8),
                     contentType: "application/x-www-form-urlencoded", body: call.body,
                     subject: ProxySubject(user: user, waiting: waiting.all).body)),
             pushClass: .normal, origin: Secret(user.utf8), record: key(user), touchedAt: now,

@@ -13,7 +13,7 @@ package struct OriginOffice: UplinkOffice {
     }
 
     package func leave(of message: UplinkMessage) async -> UplinkLeave {
-        guard message.isForProxy else { return await relay.leave(of: message) }
+        guard message.kind == .proxy else { return await relay.leave(of: message) }
         guard let subject = ProxySubject(message.subject) else { return .void }
         return .granted(
             proxies.headers(of: subject), publicAddressesOnly: proxies.takesPublicProxiesOnly)
@@ -22,20 +22,13 @@ package struct OriginOffice: UplinkOffice {
     package func take(
         _ answer: UplinkAnswer, to message: UplinkMessage, of call: PushID
     ) async -> UplinkVerdict {
-        guard message.isForProxy else { return await relay.take(answer, to: message, of: call) }
+        guard message.kind == .proxy else { return await relay.take(answer, to: message, of: call) }
         guard let subject = ProxySubject(message.subject) else { return .refused }
         do throws(OriginError) {
             let (again, isLost) = try await proxies.settle(NextcloudAnswer(answer), subject)
             if let again { return .again(after: again, blames: true) }
             return isLost ? .refused : .done
         } catch { return .uncommitted }
-    }
-}
-
-extension UplinkMessage {
-    /// What it is about says for whom it is.
-    fileprivate var isForProxy: Bool {
-        kind == .notification && subject.reveal { $0.first == ProxySubject.format }
     }
 }
 

@@ -214,6 +214,16 @@ package final class OriginPeople: Sendable {
         return key
     }
 
+    /// One credential is over.
+    ///
+    /// - Throws: `.unknownUser`.
+    package func revoke(_ id: Int64, of name: String) async throws(OriginError) {
+        guard let record = try await userRecord(name) else { throw OriginError(.unknownUser) }
+        var user = record.user
+        user.credentials.removeAll { $0.id == id }
+        try await commit([put(user, if: .revision(record.revision))])
+    }
+
     /// Removes a user and everything that is kept of them; what is owed for them goes with it.
     ///
     /// - Throws: `.unknownUser`.

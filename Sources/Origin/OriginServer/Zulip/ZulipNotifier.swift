@@ -11,7 +11,7 @@ package struct NotifiedDevice: Sendable, Hashable {
     /// `account 7`, `device 12`: as the user's clients know it.
     package let name: String
     /// By which the relay's answers name it.
-    let relayName: String
+    package let relayName: String
     let profile: ZulipProfile
     package var state: State
     package var at: UnixTime

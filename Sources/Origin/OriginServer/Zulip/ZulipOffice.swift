@@ -33,6 +33,8 @@ package struct ZulipOffice: UplinkOffice {
         case .registration: await settle(answer, message)
         case .notification: await notifier.settle(answer, message, call)
         case .staleList: await staleLists.take(answer, to: message)
+        // The other door's.
+        case .proxy: .refused
         }
     }
 

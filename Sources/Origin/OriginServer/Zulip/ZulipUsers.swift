@@ -162,7 +162,14 @@ package final class ZulipUsers: Sendable {
             do throws(OriginRefusal) { step = try event(&standing.registrations) } catch {
                 throw .refused(error)
             }
-            guard try await commit(standing, events, step, now) else { continue }
+            do throws(ZulipUsersRefusal) {
+                guard try await commit(standing, events, step, now) else { continue }
+            } catch {
+                // The commit may stand all the same, and nobody would be told of it: clients whose queue is
+                // gone ask for the state anew.
+                if !(events.events + step.events).isEmpty { polls.closeAll(of: user) }
+                throw error
+            }
             polls.add(events.events + step.events, of: user)
             for alert in events.alerts + step.alerts { ground.alert(alert, realm) }
             return (standing.registrations, step)

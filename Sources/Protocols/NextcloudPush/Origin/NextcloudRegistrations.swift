@@ -92,6 +92,10 @@ public struct NextcloudRegistrations: Sendable {
                     registration, by: caller.session, userAgent: caller.userAgent, rows: devices),
                 conditions)
         case .unregister: return apply(origin.unregister(by: caller.session, rows: devices), conditions)
+        case .revoke:
+            var step = apply(origin.unregister(by: caller.session, rows: devices), conditions)
+            step.answer = .done
+            return step
         case .notifications, .notification: return read(call, texts, caller.userID)
         case .exists(let ids):
             let asked = Set(ids)

@@ -55,6 +55,8 @@ public struct OCSAnswer: Sendable {
     /// The caller shows credentials that are wrong: the answer to whoever looks them up in vain.
     public static let wrongCredentials = OCSAnswer(status: 401, code: 997, message: "Unauthorised")
     /// Too many calls. The server adds `Retry-After`.
+    /// Of a caller who has logged in by another key, which no client's logging out ends.
+    public static let noAppPassword = OCSAnswer(status: 403, message: "no app password in use")
     public static let tooManyCalls = OCSAnswer(status: 429, message: "Too many requests")
     /// The server cannot take this now, in both versions.
     public static let unavailable = OCSAnswer(status: 503, message: "Service unavailable")

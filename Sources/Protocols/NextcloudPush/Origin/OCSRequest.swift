@@ -9,6 +9,8 @@ public enum OCSCall: Sendable {
     case user
     case register(PushRegistration)
     case unregister
+    /// The app logs out: its app password is over, and with it its registration.
+    case revoke
     case notifications
     case notification(Int64)
     case deleteNotification(Int64)
@@ -65,7 +67,8 @@ public struct OCSRefusal: Error, Sendable {
 /// and credentials; once the server has looked these up, ``call(body:isLoggedIn:)`` reads the rest.
 public struct OCSRequest: Sendable {
     enum Endpoint: Sendable, Hashable {
-        case capabilities, user, register, unregister, notifications, deleteNotifications, exists, selfTest
+        case capabilities, user, register, unregister, revoke, notifications, deleteNotifications, exists
+        case selfTest
         case notification(Int64)
         case deleteNotification(Int64)
     }
@@ -116,6 +119,7 @@ public struct OCSRequest: Sendable {
         case .capabilities: return .capabilities
         case .user: return .user
         case .unregister: return .unregister
+        case .revoke: return .revoke
         case .notifications: return .notifications
         case .deleteNotifications: return .deleteNotifications
         case .selfTest: return .selfTest
@@ -178,6 +182,7 @@ public struct OCSRequest: Sendable {
         switch path {
         case "/cloud/capabilities": return [("GET", .capabilities)]
         case "/cloud/user": return [("GET", .user)]
+        case "/core/apppassword": return [("DELETE", .revoke)]
         default: break
         }
         guard let rest = path.behind("/apps/notifications/api/") else { return nil }

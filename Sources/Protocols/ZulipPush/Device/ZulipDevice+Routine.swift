@@ -309,8 +309,8 @@ extension ZulipDevice {
     mutating func forget(
         _ profile: ZulipProfile, _ id: Int64, _ step: inout RoutineStep<some RandomNumberGenerator>
     ) {
-        // v11 has no such call: the token is found dead at its first push.
-        guard profile != .v11 else { return }
+        // Servers of v11 have no such call and answer 404. One that serves the other profiles too, as after
+        // its update, takes the account away: its token lives on where the app has only changed its profile.
         step.actions.append(.call(call(.forget, profile, id)))
     }
 

@@ -39,7 +39,7 @@ extension ZulipOrigin {
         let fault = RelayFault(answer, code)
         switch fault {
         case .unknownRealm, .notAllowed: return .realmIsOff(fault)
-        case .credentialsRefused, .notTheProtocol: return .retry(fault: fault)
+        case .credentialsRefused, .deactivated, .tooLarge, .notTheProtocol: return .retry(fault: fault)
         // It is no registration that could not be read.
         case .malformedRegistration: return .refused(.otherRefusal)
         case .realmOfOtherServer, .otherRefusal: return .refused(fault)

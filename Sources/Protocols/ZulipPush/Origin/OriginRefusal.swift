@@ -43,7 +43,8 @@ public struct OriginRefusal: Error, Sendable, Hashable {
         case .missing: "REQUEST_VARIABLE_MISSING"
         case .noActiveDevice: "NO_ACTIVE_PUSH_DEVICE"
         case .unknownQueue: "BAD_EVENT_QUEUE_ID"
-        case .malformedForm, .isBot, .noRelay, .legacy, .malformed, .mixedProfiles, .invalidDeviceID,
+        case .noRelay: "PUSH_SERVICE_NOT_CONFIGURED"
+        case .malformedForm, .isBot, .legacy, .malformed, .mixedProfiles, .invalidDeviceID,
             .incompleteGroups, .noRegistrationForKey, .noRegistrationForToken, .invalidPushKey,
             .invalidTokenID, .tooManyDevices:
             "BAD_REQUEST"

@@ -57,30 +57,41 @@ public enum ZulipAlert: Sendable, Hashable {
 /// Why a relay did not take a call, as far as an administrator can do something about it. None of the relay's
 /// own text is kept.
 public enum RelayFault: String, Sendable, Hashable, CaseIterable {
-    case unknownRealm, realmOfOtherServer, credentialsRefused, notAllowed, malformedRegistration
+    case unknownRealm, realmOfOtherServer, credentialsRefused, deactivated, notAllowed, malformedRegistration
     /// A code that this version does not know.
     case otherRefusal
+    /// A proxy on the way, or the relay, takes no body of that size.
+    case tooLarge
     /// An answer that is none of this protocol: another status, HTML, an id that is none.
     case notTheProtocol
 
     /// What to look at.
     public var sentence: String {
         switch self {
-        case .unknownRealm: "The relay does not know this organization: upload the realms again."
+        case .unknownRealm:
+            "The relay does not know this organization: run sealbell origin sign-up, which tells it."
         case .realmOfOtherServer: "The relay knows this organization as another server's."
         case .credentialsRefused:
-            "The relay refuses this server: sign up again, and if that is refused too, ask the relay's "
-                + "operator whether this server is suspended."
+            "The relay refuses this server's id and key: run sealbell origin sign-up; if that is refused, "
+                + "restore the credentials file, or take the host back with --transfer."
+        case .deactivated:
+            "The relay has deactivated this server, or its operator has suspended it: ask them. Signing up "
+                + "again does not mend it."
         case .notAllowed: "The relay does not let this organization send notifications."
         case .malformedRegistration:
             "The relay cannot read a phone's registration: check that the app has the relay's public key."
         case .otherRefusal: "The relay refuses with a code that this version does not know."
+        case .tooLarge:
+            "The relay, or a proxy before it, takes no call of this size: raise its limit to 4 MiB "
+                + "(client_max_body_size of nginx)."
         case .notTheProtocol: "What answers at the relay's address is no relay: check the address."
         }
     }
 
     init(_ answer: ZulipAnswer, _ code: String?) {
         switch code {
+        case _ where answer.status == 413: self = .tooLarge
+        case "REALM_DEACTIVATED" where answer.status == 401 || answer.isRefusal: self = .deactivated
         case _ where answer.status == 401: self = .credentialsRefused
         case "INVALID_ZULIP_SERVER" where answer.isRefusal: self = .credentialsRefused
         case "MISSING_REMOTE_REALM" where answer.isRefusal: self = .unknownRealm

@@ -22,10 +22,11 @@ public enum ZulipOriginLimits {
     public static let deployedRegistrationEnd = ZulipLimits.registrationAge
     /// How long the reason of a refusal stays in sight (§14.10).
     public static let noteLife = Duration.seconds(7 * 86_400)
-    /// Event queues of one user: a few clients, each with a queue that it forgot.
-    public static let queuesPerUser = 20
-    /// Events that nobody has read; a queue with more is closed.
-    public static let eventsPerQueue = 1_000
+    /// Event queues of one user: one for each device that they may have. With fewer their clients would chase
+    /// each other out.
+    public static let queuesPerUser = 100
+    /// Events that nobody has read; a queue with more is closed. They are some hundred bytes each.
+    public static let eventsPerQueue = 200
     /// How long a queue stays that nobody polls, and after which silence a poll is answered.
     public static let queueLife = Duration.seconds(600)
     public static let heartbeat = Duration.seconds(25)

@@ -17,7 +17,10 @@ enum PushWay {
         let (answers, owed) = (answers(way), owed(way))
         var lines: [String] = []
         if !answers.isEmpty || owed != nil { lines.append("accepted       \(time(way["accepted_at"]))") }
-        for answer in answers {
+        for (answer, more) in folded(answers) {
+            if more > 0 {
+                lines.append("               \(more) more tries that ended alike, the last of them:")
+            }
             let words = [
                 "answered", time(answer["answered_at"]), answer["lane"]?.string ?? "",
                 "attempt \(answer["number"]?.int64 ?? 0):", answer["outcome"]?.string ?? "",
@@ -40,6 +43,22 @@ enum PushWay {
                     + "remembered, grew too old unsent, or was another relay's")
         }
         return lines
+    }
+
+    /// Of tries in a row that ended alike the first and the last, the last with the number of those between:
+    /// an outage has twenty-five a minute.
+    private static func folded(_ answers: [JSONValue]) -> [(answer: JSONValue, more: Int)] {
+        func isAlike(_ one: JSONValue, _ other: JSONValue) -> Bool {
+            ["lane", "outcome", "reason", "next"].allSatisfy { one[$0] == other[$0] }
+        }
+        var rows: [(answer: JSONValue, more: Int)] = []
+        var alike = 0
+        for (place, answer) in answers.enumerated() {
+            alike = place > 0 && isAlike(answers[place - 1], answer) ? alike + 1 : 0
+            if alike > 1 { rows.removeLast() }
+            rows.append((answer, max(0, alike - 1)))
+        }
+        return rows
     }
 
     private static func next(_ answer: JSONValue) -> String {

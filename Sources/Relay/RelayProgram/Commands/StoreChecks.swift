@@ -187,8 +187,13 @@ struct StoreChecks {
 }
 
 extension RelayConfiguration {
-    /// Every lane that the apps give.
-    var lanes: Set<LaneName> { Set(apps.flatMap(\.lanes)) }
+    /// Every lane that apps and instances give.
+    var lanes: Set<LaneName> {
+        let brought = instances.flatMap { instance in
+            (instance.settings as? any LaneBringing)?.lanes(of: instance.name) ?? []
+        }
+        return Set(apps.flatMap(\.lanes) + brought)
+    }
 
     /// Whether one backup would take database and keys: the file of the keys lies inside the state directory,
     /// or beside or below the database. By the places that links lead to.

@@ -29,3 +29,9 @@ extension InstanceSettings {
     var descriptors: Int { 0 }
     func makeSandboxKeys() throws(CommandFailure) {}
 }
+
+/// Settings of an instance that brings lanes along, beside those of apps.
+protocol LaneBringing {
+    /// - Parameter instance: its name.
+    func lanes(of instance: ConfiguredName) -> [LaneName]
+}

@@ -229,13 +229,17 @@ struct OriginUserListCommand: SealbellCommand {
 
 struct OriginUserKeyCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
-        commandName: "key", abstract: "Gives a user a new API key, and prints it once; the old one is over.")
+        commandName: "key", abstract: "Gives a user a new API key, and prints it once; the old one is over.",
+        discussion: "Phones that registered with the old key are removed; their apps have to log in anew.")
 
     @Argument(help: "The user's name.")
     var name: String
 
     @Flag(help: "One more app password for a Nextcloud client instead.")
     var nextcloud = false
+
+    @Flag(help: "Leave the phones registered.")
+    var keepPhones = false
 
     @OptionGroup var adminListener: AdminListenerOptions
 
@@ -245,6 +249,8 @@ struct OriginUserKeyCommand: SealbellCommand {
             json.string(name)
             json.key("app_password")
             json.bool(nextcloud)
+            json.key("keep_phones")
+            json.bool(keepPhones)
         }
         adminListener.show(answer, shell) { [$0["key"]?.string ?? ""] }
         return .done

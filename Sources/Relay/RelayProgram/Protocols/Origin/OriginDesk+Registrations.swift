@@ -1,3 +1,4 @@
+import Delivery
 import HTTPIngress
 import OriginServer
 import PushModel
@@ -7,14 +8,28 @@ import ZulipPush
 extension OriginDesk {
     func registrations(_ house: OriginHouse, _ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let name = try Self.text(try inbound.object(), "user")
-        let rows = try await Self.done { () throws(OriginError) in try await house.rows(of: name) }
+        let (rows, cloud) = try await Self.done { () throws(OriginError) in
+            (try await house.rows(of: name), try await house.cloudRows(of: name))
+        }
         return Self.object { json in
             json.key("registrations")
             json.beginArray()
             for row in rows { Self.write(row, &json) }
+            for row in cloud {
+                json.beginObject()
+                json.member("device", "\(Self.cloudWord) \(row.number)")
+                json.member("profile", "nextcloud")
+                json.member("state", "active")
+                json.member("group", row.group)
+                json.member("proxy", row.proxy)
+                json.endObject()
+            }
             json.endArray()
         }
     }
+
+    /// How a device of Nextcloud's door is listed; with the number of its app password.
+    private static let cloudWord = "cloud"
 
     private static func write(_ row: RegistrationSummary, _ json: inout JSONWriter) {
         json.beginObject()
@@ -33,8 +48,16 @@ extension OriginDesk {
     func drop(_ house: OriginHouse, _ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let body = try inbound.object()
         let name = try Self.text(body, "user")
+        let words = try Self.text(body, "device").split(separator: " ")
+        if words.count == 2, words[0] == Self.cloudWord, let number = Int64(words[1]) {
+            let isThere = try await Self.done { () throws(OriginError) in
+                try await house.drop(cloud: number, of: name)
+            }
+            guard isThere else { throw .status(404, "The user has no such device.") }
+            return Self.object { $0.member("user", name) }
+        }
         guard let device = ZulipQueueItem.Subject(listed: try Self.text(body, "device")) else {
-            throw .status(400, "A device is named as the list does: account 7, device 12.")
+            throw .status(400, "A device is named as the list does: account 7, device 12, cloud 31.")
         }
         let isThere = try await Self.done { () throws(OriginError) in try await house.drop(device, of: name) }
         guard isThere else { throw .status(404, "The user has no such device.") }
@@ -68,6 +91,16 @@ extension OriginDesk {
                 json.key("oldest_waiting")
                 json.int(oldest.milliseconds)
             }
+            json.key("calls")
+            json.beginArray()
+            for lane in house.laneSnapshots {
+                json.beginObject()
+                json.member("lane", "\(lane.lane)")
+                json.member("owed", lane.inMemory + lane.parked + lane.inFlight)
+                if let reason = lane.reason { json.member("reason", "\(reason)") }
+                json.endObject()
+            }
+            json.endArray()
             json.key("waiting_keys")
             json.beginArray()
             for (key, count) in tally.waitingKeys.sorted(by: { $0.key < $1.key }) {

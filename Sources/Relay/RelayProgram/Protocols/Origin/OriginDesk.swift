@@ -108,6 +108,10 @@ struct OriginDesk: Sendable {
                 502,
                 "The relay knows this host under another id. "
                     + "If its key is lost: sealbell origin sign-up --transfer.")
+        case .refused(_, "REALM_DEACTIVATED"):
+            .told(
+                502,
+                "The relay has deactivated this server, or its operator has suspended it: ask them.")
         case .refused(let status, let code): .told(502, "The relay refuses with \(status) \(code.asWord).")
         }
     }
@@ -218,7 +222,7 @@ struct OriginDesk: Sendable {
         let kind: OriginUser.Credential.Kind =
             body["app_password"]?.bool ?? false ? .appPassword : .apiKey
         let key = try await Self.done { () throws(OriginError) in
-            try await house.people.renewKey(of: name, kind)
+            try await house.renewKey(of: name, kind, keepsPhones: body["keep_phones"]?.bool ?? false)
         }
         return Self.object { json in
             json.member("name", name)

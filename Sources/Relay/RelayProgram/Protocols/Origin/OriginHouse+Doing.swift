@@ -106,6 +106,25 @@ extension OriginHouse {
         return try await users.summary(of: user)
     }
 
+    /// - Throws: `.unknownUser`.
+    func cloudRows(of name: String) async throws(OriginError) -> [NextcloudUsers.Summary] {
+        guard OriginPeople.isName(name), let user = try await people.user(name) else {
+            throw OriginError(.unknownUser)
+        }
+        return try await cloud.summary(of: user)
+    }
+
+    /// Removes a device of the other door, with its app password.
+    ///
+    /// - Returns: whether it was there.
+    /// - Throws: `.unknownUser`.
+    func drop(cloud number: Int64, of name: String) async throws(OriginError) -> Bool {
+        guard OriginPeople.isName(name), let user = try await people.user(name) else {
+            throw OriginError(.unknownUser)
+        }
+        return try await cloud.drop(number, of: user)
+    }
+
     /// Removes one device.
     ///
     /// - Returns: whether it was there.
@@ -128,6 +147,27 @@ extension OriginHouse {
             try await cloud.during(name) { () throws(OriginError) in try await people.removeUser(name) }
             polls.closeAll(of: name)
         }
+    }
+}
+
+extension OriginHouse {
+    /// Gives a user a new API key, or one more app password. With an API key the phones of the old one go:
+    /// whoever asks for it may have lost one.
+    ///
+    /// - Parameter keepsPhones: they stay.
+    /// - Throws: `.unknownUser`, `.tooManyKeys`.
+    func renewKey(
+        of name: String, _ kind: OriginUser.Credential.Kind, keepsPhones: Bool
+    ) async throws(OriginError) -> String {
+        let key = try await people.renewKey(of: name, kind)
+        guard kind == .apiKey, !keepsPhones, let user = try await people.user(name) else { return key }
+        do throws(ZulipUsersRefusal) {
+            try await users.change(
+                name, realm: user.realm, id: user.id, { registrations in registrations.leave() },
+                behind: { _, _ in })
+        } catch { throw OriginError(.overloaded) }
+        polls.closeAll(of: name)
+        return key
     }
 }
 

@@ -22,6 +22,7 @@ final class OriginHouse: Sendable {
     let cloudNotifier: NextcloudNotifier
     private let applications: Held<Secret?>
     private let registry: any Registry
+    private let delivery: DeliveryService
     let lanes: OwnLanes
     let clock: OriginClock
     let upkeep: OriginUpkeep
@@ -35,6 +36,7 @@ final class OriginHouse: Sendable {
         self.name = name
         self.settings = settings
         world = ground.world
+        delivery = ground.delivery
         let credentials = Held(try OriginCredentials.read(settings.credentialsFile)?.origin)
         let space = OriginSpace(name)
         people = OriginPeople(space, ground.registry, ground.world)
@@ -114,25 +116,25 @@ final class OriginHouse: Sendable {
         ]
     }
 
-    /// A lane for each kind of call, so that none waits for another.
     private static func lanes(
         _ name: ConfiguredName, _ web: any WebFetch, _ office: some UplinkOffice, _ world: World
     ) -> OwnLanes {
-        let kinds: [(UplinkMessage.Kind, String)] = [
-            (.registration, "registration"), (.notification, "notification"), (.staleList, "stale-list")
-        ]
         var specs: [DeliveryService.LaneSpec] = []
         var apps: [AppDirectory.App] = []
-        for (kind, word) in kinds {
-            guard let app = ConfiguredName("\(name.text).\(word)") else { continue }
-            let lane = LaneName(app: app, service: .uplink, environment: .production)
+        for (kind, lane) in OriginSection.lanes(of: name) {
             specs.append(
                 DeliveryService.LaneSpec(
                     UplinkProvider(lane: lane, web: web, office: office, world: world),
                     credential: Credential()))
-            apps.append(AppDirectory.App(name: app, outlets: [UplinkOutlet(kind)]))
+            apps.append(AppDirectory.App(name: lane.app, outlets: [UplinkOutlet(kind)]))
         }
         return OwnLanes(specs: specs, directory: AppDirectory.Instance(name: name, apps: apps))
+    }
+
+    /// What each of its lanes has heard last.
+    var laneSnapshots: [LaneSnapshot] {
+        let own = Set(OriginSection.lanes(of: name).map(\.lane))
+        return delivery.snapshot().filter { own.contains($0.lane) }
     }
 }
 

@@ -49,8 +49,24 @@ struct OriginSection: Sendable, Hashable {
     ]
 }
 
-extension OriginSection: InstanceSettings {
+extension OriginSection: InstanceSettings, LaneBringing {
     static let paths = ["/api/v1/", "/notify", "/ocs/"]
+
+    /// A lane for each kind of call, so that none waits for another, and nobody's notification for a proxy
+    /// that somebody's phone has named.
+    static func lanes(of instance: ConfiguredName) -> [(kind: UplinkMessage.Kind, lane: LaneName)] {
+        let kinds: [(UplinkMessage.Kind, String)] = [
+            (.registration, "registration"), (.notification, "notification"), (.staleList, "stale-list"),
+            (.proxy, "proxy")
+        ]
+        return kinds.compactMap { kind, word in
+            ConfiguredName("\(instance.text).\(word)").map {
+                (kind, LaneName(app: $0, service: .uplink, environment: .production))
+            }
+        }
+    }
+
+    func lanes(of instance: ConfiguredName) -> [LaneName] { Self.lanes(of: instance).map(\.lane) }
 
     var peers: [PeerAddress] {
         guard let relay, let url = HTTPSBase(relay.url) else { return [] }

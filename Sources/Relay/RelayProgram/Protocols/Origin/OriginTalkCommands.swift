@@ -88,7 +88,8 @@ struct OriginRegistrationsListCommand: SealbellCommand {
                 let since = one["waiting_since"]?.int64.map {
                     "since \(timestamp(UnixTime(milliseconds: $0))), tried \(one["tries"]?.int64 ?? 0) times"
                 }
-                let words = ["device", "profile", "state", "code"].compactMap { one[$0]?.string }
+                let words = ["device", "profile", "state", "code", "group", "proxy"]
+                    .compactMap { one[$0]?.string }
                 return (words + [since].compactMap(\.self)).joined(separator: "  ")
             }
         }
@@ -103,7 +104,7 @@ struct OriginRegistrationsDropCommand: SealbellCommand {
     @Argument(help: "The user's name.")
     var user: String
 
-    @Argument(help: "The device, as the list names it: account 7, device 12.")
+    @Argument(help: "The device, as the list names it: account 7, device 12, cloud 31.")
     var device: [String]
 
     @OptionGroup var adminListener: AdminListenerOptions
@@ -145,6 +146,12 @@ struct OriginStatusCommand: SealbellCommand {
         }
         if let oldest = answer["oldest_waiting"]?.int64 {
             lines.append("oldest waiting since \(timestamp(UnixTime(milliseconds: oldest)))")
+        }
+        for one in answer["calls"]?.array ?? [] {
+            let owed = one["owed"]?.int64 ?? 0
+            guard owed > 0 || one["reason"]?.string != nil else { continue }
+            let heard = one["reason"]?.string.map { ", last heard \($0)" } ?? ""
+            lines.append("calls          \(owed) owed by \(one["lane"]?.string ?? "")\(heard)")
         }
         for one in answer["waiting_keys"]?.array ?? [] {
             lines.append(

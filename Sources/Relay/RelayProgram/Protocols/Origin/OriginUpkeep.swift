@@ -76,7 +76,12 @@ final class OriginUpkeep: Sendable {
                         host: realm.host, url: realm.url, name: realm.name,
                         createdAt: realm.createdAt.seconds)
                 }))
-        if case .told = answer { told.withLock { $0 = ground.world.instant() } }
+        // What was not told is told with the next look, a minute later.
+        if case .told = answer {
+            told.withLock { $0 = ground.world.instant() }
+        } else {
+            told.withLock { $0 = nil }
+        }
         last.withLock { $0 = answer }
         return answer
     }
