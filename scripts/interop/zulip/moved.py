@@ -30,6 +30,8 @@ class World:
         self.url = f"http://127.0.0.1:{free_port()}"
         self.relay_settings, self.origin_settings = relay_settings, origin_settings
         self.served, self.runs, self.calls = None, 0, 0
+        # The relay's configuration file, where it has one beside what a sandbox brings.
+        self.configuration = None
 
     def command(self, *words, status=0):
         """What a command says, with the clock of now."""
@@ -72,6 +74,8 @@ class World:
     def relay(self):
         file = self.relay_state / "run.json"
         command = ["serve", "--sandbox", "--state", self.relay_state]
+        if self.configuration:
+            command += ["--config", self.configuration]
         for setting in ("listeners.public.bind=127.0.0.1:0", "listeners.admin.bind=127.0.0.1:0",
                         *self.relay_settings):
             command += ["--set", setting]

@@ -30,4 +30,5 @@ ROWS += later("zulip.zulip_reports", ["Reports of servers like our origin"])
 ROWS += later("zulip.zulip_hundred", ["A hundred phones on one account"])
 ROWS += later("zulip.zulip_proxies", ["Silent proxies beside our origin's relay"])
 ROWS += later("zulip.zulip_months", ["Our phones, origin and relay over months"])
+ROWS += later("zulip.zulip_keys", ["Our phones of a key that is retired"])
 ROWS += later("zulip.curls", ["curl as client"]) + operators.ROWS
