@@ -31,4 +31,5 @@ ROWS += later("zulip.zulip_hundred", ["A hundred phones on one account"])
 ROWS += later("zulip.zulip_proxies", ["Silent proxies beside our origin's relay"])
 ROWS += later("zulip.zulip_months", ["Our phones, origin and relay over months"])
 ROWS += later("zulip.zulip_keys", ["Our phones of a key that is retired"])
+ROWS += later("zulip.zulip_updates", [f"Our phones move from {former} to zap" for former in ("v12", "v11")])
 ROWS += later("zulip.curls", ["curl as client"]) + operators.ROWS
