@@ -3,7 +3,7 @@ what is registered stays until then.
 """
 import json
 
-from tools import expect, guide_block, need
+from tools import expect, guide_block
 from .moved import Phone, World
 from .zulip_clients import CODE, USER
 
@@ -42,7 +42,6 @@ class KeyedWorld(World):
 
 
 def retired(folder):
-    need("faketime")
     world = KeyedWorld(folder)
     old = world.adds_key()
     phones = [Phone(world, "old-v12", "v12", "apns"), Phone(world, "old-zap", "zap", "fcm")]
@@ -66,9 +65,8 @@ def retired(folder):
         expect(world.uses(), {old: 0, new: 1}, "uses a month later")
         expect((world.retires(new, status=1) != "", world.kept()), (True, [old, new]), "a key in use")
         world.retires(old)
-        # In force with the next start, as with a reload.
         expect((world.kept(), old in world.uses()), ([new], True), "a key that is out of the file")
-    with world.living(MONTH_DAYS):
+        world.reloads()
         expect(list(world.uses()), [new], "keys in force")
         # What is registered stays.
         arrives(world, [*phones, newer], "registered with the former key")
@@ -76,6 +74,7 @@ def retired(folder):
             told_to_update(phone)
         arrives_behind_update(world, phones, newer, new)
         third = world.adds_key()
+        world.reloads()
         world.retires(new, "--anyway")
         expect(world.kept(), [third], "a key that goes anyway")
     return None, f"{world.calls} commands: refused while in use, told to update, and registered anew"

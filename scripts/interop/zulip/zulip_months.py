@@ -4,7 +4,7 @@ repeat their registrations, or do not.
 import contextlib
 import sqlite3
 
-from tools import expect, need
+from tools import expect
 from .moved import Phone, World
 
 DAY_MS = 86_400_000
@@ -45,7 +45,6 @@ def repeats(phones, what):
 
 
 def months(folder):
-    need("faketime")
     world = World(folder)
     living = [Phone(world, "living-v12", "v12", "apns"), Phone(world, "living-zap", "zap", "fcm")]
     silent = [Phone(world, "silent-v12", "v12", "fcm"), Phone(world, "silent-zap", "zap", "apns")]
