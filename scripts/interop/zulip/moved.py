@@ -25,8 +25,8 @@ class World:
     def __init__(self, folder, *relay_settings, origin_settings=()):
         self.folder, self.days = pathlib.Path(folder), 0
         self.relay_state, self.origin_state = self.folder / "state", self.folder / "state" / "origin"
-        # An address is part of a realm, so it stays.
-        self.url = f"http://127.0.0.1:{free_port()}"
+        # The origin's address is part of a realm, and the relay's of what the origin owes: both stay.
+        self.url, self.relay_port = f"http://127.0.0.1:{free_port()}", free_port()
         self.relay_settings, self.origin_settings = relay_settings, origin_settings
         self.served, self.runs, self.calls = None, 0, 0
         # The relay's configuration file, where it has one beside what a sandbox brings.
@@ -53,8 +53,8 @@ class World:
         self.runs += 1
         log = f"{name}.{self.runs}.log"
         (self.folder / log).touch()
-        with running([SEALBELL, *map(str, command)], self.folder, lambda: is_ready(self.folder / log), log,
-                     ahead(self.days), absent=Failed) as process:
+        with running([SEALBELL, *map(str, command)], self.folder, is_ready, log, ahead(self.days),
+                     absent=Failed) as process:
             yield process
         expect(process.returncode in (0, -signal.SIGKILL), True, f"the end of {name}, {process.returncode}")
 
@@ -69,13 +69,13 @@ class World:
         command = ["serve", "--sandbox", "--state", self.relay_state]
         if self.configuration:
             command += ["--config", self.configuration]
-        for setting in ("listeners.public.bind=127.0.0.1:0", "listeners.admin.bind=127.0.0.1:0",
+        for setting in (f"listeners.public.bind=127.0.0.1:{self.relay_port}", "listeners.admin.bind=127.0.0.1:0",
                         *self.relay_settings):
             command += ["--set", setting]
         self.trusts(self.relay_state)
         # One that was killed has left it behind.
         file.unlink(missing_ok=True)
-        with self.program("relay", command, lambda _: file.exists()) as process:
+        with self.program("relay", command, file.exists) as process:
             self.served = json.loads(file.read_text())
             yield process
 
@@ -86,7 +86,9 @@ class World:
                         f"origin.url={self.url}", *self.origin_settings):
             command += ["--set", setting]
         self.trusts(self.origin_state)
-        with self.program("origin", command, lambda log: "device zulip join" in log.read_text()) as process:
+        files = [self.origin_state / name for name in ("run.json", f"{USER.split('@')[0]}.key")]
+        files[0].unlink(missing_ok=True)
+        with self.program("origin", command, lambda: all(file.exists() for file in files)) as process:
             yield process
 
     @contextlib.contextmanager

@@ -32,5 +32,6 @@ ROWS += later("zulip.zulip_proxies", ["Silent proxies beside our origin's relay"
 ROWS += later("zulip.zulip_months", ["Our phones, origin and relay over months"])
 ROWS += later("zulip.zulip_keys", ["Our phones of a key that is retired"])
 ROWS += later("zulip.zulip_updates", [f"Our phones move from {former} to zap" for former in ("v12", "v11")])
+ROWS += later("zulip.zulip_expired", ["Our phones behind a relay that stands still"])
 ROWS += later("zulip.zulip_alike", ["Python as server that measures ids"])
 ROWS += later("zulip.curls", ["curl as client"]) + operators.ROWS
