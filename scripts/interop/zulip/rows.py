@@ -34,4 +34,5 @@ ROWS += later("zulip.zulip_keys", ["Our phones of a key that is retired"])
 ROWS += later("zulip.zulip_updates", [f"Our phones move from {former} to zap" for former in ("v12", "v11")])
 ROWS += later("zulip.zulip_expired", ["Our phones behind a relay that stands still"])
 ROWS += later("zulip.zulip_alike", ["Python as server that measures ids"])
+ROWS += later("zulip.zulip_restored", ["Our origin's backup beside the original"])
 ROWS += later("zulip.curls", ["curl as client"]) + operators.ROWS
