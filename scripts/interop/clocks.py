@@ -1,4 +1,4 @@
-"""Clocks that are ahead: what a program needs in its environment so that its wall clock is days ahead of the machine's.
+"""Clocks that are ahead: what a program needs in its environment, so that its wall clock is days ahead.
 
 The monotonic clock stays as it is, so that waiting takes its time. A library of ours is preloaded, because Debian's
 faketime stands in every wait of a program too, and a server of many threads may then wait for ever.

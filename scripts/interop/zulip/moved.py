@@ -123,6 +123,13 @@ class World:
                 raise Failed(f"{text}: {found} after {PATIENCE_SECONDS} s")
             time.sleep(0.1)
 
+    def arrives(self, phones, text, dead=()):
+        """A text arrives at each of the phones once, and the origin hears of the dead ones."""
+        expect(self.notify(text), {**{phone.name: "accepted" for phone in phones},
+                                   **{phone.name: "dead" for phone in dead}}, text)
+        for phone in phones:
+            phone.opens(text, f"{text}: {phone.file.stem}")
+
 
 class Phone:
     """One phone of the command line, with the clock of its world."""

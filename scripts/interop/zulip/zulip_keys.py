@@ -69,7 +69,7 @@ def retired(folder):
         world.reloads()
         expect(list(world.uses()), [new], "keys in force")
         # What is registered stays.
-        arrives(world, [*phones, newer], "registered with the former key")
+        world.arrives([*phones, newer], "registered with the former key")
         for phone in phones:
             told_to_update(phone)
         arrives_behind_update(world, phones, newer, new)
@@ -90,19 +90,13 @@ def told_to_update(phone):
         expect((UPDATE in said, "registration:" in said), (True, False), f"{words[0]} of an old build: {said}")
 
 
-def arrives(world, phones, text):
-    expect(world.notify(text), {phone.name: "accepted" for phone in phones}, text)
-    for phone in phones:
-        phone.opens(text, f"{text}: {phone.file.stem}")
-
-
 def arrives_behind_update(world, phones, newer, key):
     """The next build has the new key, and registers the same phone."""
     for phone in phones:
         phone("join", world.url, "--bouncer-key", key)
         phone.is_active("the next build")
     expect(world.uses(), {key: 3}, "uses behind the update")
-    arrives(world, [*phones, newer], "behind the update")
+    world.arrives([*phones, newer], "behind the update")
 
 
 ROWS = [("Our phones of a key that is retired", retired)]

@@ -26,14 +26,6 @@ def rows_at_relay(world, count, what):
     return {key: (state == 1, touched, (end - touched) / DAY_MS) for key, state, touched, end in found}
 
 
-def arrives(world, phones, text, dead=()):
-    """A text arrives at each of the phones once, and the origin hears of the dead ones."""
-    expect(world.notify(text), {**{phone.name: "accepted" for phone in phones},
-                                **{phone.name: "dead" for phone in dead}}, text)
-    for phone in phones:
-        phone.opens(text, f"{text}: {phone.file.stem}")
-
-
 def repeats(phones, what):
     """An app that starts repeats what is due; once more at a user's word changes nothing."""
     for phone in phones:
@@ -54,14 +46,14 @@ def months(folder):
         for phone in everybody:
             phone.join()
             phone.is_active("joined")
-        arrives(world, everybody, "on the first day")
+        world.arrives(everybody, "on the first day")
     first = rows_at_relay(world, 5, "the first day")
     expect({row[2] for row in first.values()}, {LIFE_DAYS}, "how long a registration lasts")
     with world.living(REPEAT_DAY) as services:
         repeats(living, "a month later")
-        arrives(world, everybody, "a month later")
+        world.arrives(everybody, "a month later")
         services.set_device("fcm", dying, "removed")
-        arrives(world, living + silent, "one has died", [dying])
+        world.arrives(living + silent, "one has died", [dying])
     second = rows_at_relay(world, 5, "a month later")
     renewed = [key for key in second if second[key][1] - first[key][1] >= REPEAT_DAY * DAY_MS]
     dead = [key for key in second if second[key][0]]
@@ -75,14 +67,14 @@ def months(folder):
         repeats(living, "the second repeat")
         dying.starts()
         expect(dying.is_active("back again"), dying.name, "back again: its id")
-        arrives(world, everybody, "back again")
+        world.arrives(everybody, "back again")
     with world.living(FORGOTTEN_DAY):
         rows_at_relay(world, 3, "what was never repeated is gone")
-        arrives(world, living + [dying], "two are gone", silent)
+        world.arrives(living + [dying], "two are gone", silent)
         for phone in silent:
             phone.starts()
             phone.is_active("comes back by itself")
-        arrives(world, everybody, "all are back")
+        world.arrives(everybody, "all are back")
         states = world.registrations()
         expect((len(states), set(states.values())), (5, {"active"}), "registrations at last")
     last = rows_at_relay(world, 5, "at last")

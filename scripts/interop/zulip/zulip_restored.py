@@ -1,5 +1,5 @@
-"""A row in which a backup of our origin, made while registrations were under way, starts a day later beside the running
-original: it ends its own records, and nothing of the original's.
+"""A row in which a backup of our origin, made while registrations were under way, starts a day later beside the
+running original: it ends its own records, and nothing of the original's.
 """
 import concurrent.futures
 import json
@@ -54,12 +54,6 @@ def all_active(world, phones, what):
     expect(world.registrations(), {phone.name: "active" for phone in phones}, what)
 
 
-def arrives(world, phones, text):
-    expect(world.notify(text), {phone.name: "accepted" for phone in phones}, text)
-    for phone in phones:
-        phone.opens(text, f"{text}: {phone.file.stem}")
-
-
 def backup(world, early, late):
     """A copy of the origin's files of a moment at which the relay has not answered for the late phones."""
     with world.relay() as relay, concurrent.futures.ThreadPoolExecutor(len(late)) as pool:
@@ -97,7 +91,7 @@ def restored(folder):
             until(lambda: copy.registrations() == kept, "the copy's own records")
             until(lambda: copy.clock_alerts() == ["alert raised"], "a clock in doubt")
             all_active(world, everybody, "the original beside its copy")
-            arrives(world, everybody, "from the original")
+            world.arrives(everybody, "from the original")
             world.command("store", "trust-clock", "--at", copy.state, "--yes")
             until(lambda: copy.clock_alerts() == ["alert raised", "alert cleared"], "a clock that is believed")
             time.sleep(1)
@@ -109,10 +103,10 @@ def restored(folder):
             for phone in early:
                 phone.opens("from the copy", phone.file.stem)
             all_active(world, everybody, "the original behind the copy's notification")
-        arrives(world, everybody, "behind the copy")
+        world.arrives(everybody, "behind the copy")
         for phone in everybody:
             phone.is_active("behind the copy")
-    return None, f"{world.calls} commands: the copy ends its own records, and all {len(everybody)} of the original stay"
+    return None, f"{world.calls} commands: the copy ends its own records, all {len(everybody)} of the original stay"
 
 
 ROWS = [("Our origin's backup beside the original", restored)]
