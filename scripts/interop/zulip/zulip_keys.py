@@ -5,7 +5,7 @@ import json
 
 from tools import expect, guide_block
 from .moved import Phone, World
-from .zulip_clients import CODE, USER
+from .zulip_clients import CODE
 
 MONTH_DAYS = 31
 UPDATE = "This version of the app can no longer receive notifications. Please update the app."
