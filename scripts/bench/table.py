@@ -23,6 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
 from postgres import database, fresh
 from servers import NotServing, answers, certificates, free_port, running
+from waits import Waits
 
 SEALBELL = os.environ["SEALBELL_BIN"]
 BENCH = os.environ.get("SEALBELL_BENCH") or os.path.join(os.path.dirname(SEALBELL), "sealbell-bench")
@@ -34,6 +35,8 @@ DEADLINE_SECONDS = 900
 # Callers of all relays together, however many there are: what is under way at once is then the same, and with it
 # what the processors' caches have to hold. Enough that each of four relays still fills its commits.
 CALLERS = 512
+# The driver's connections at half load.
+HALF_CONNECTIONS = 128
 
 TOKENS = [os.urandom(32).hex() for _ in range(512)]
 rows, raw, failed = [], {}, []
@@ -77,10 +80,14 @@ def run(name, *arguments, environment=None, deadline=DEADLINE_SECONDS):
     """One run of `sealbell-bench …`, whose words of progress pass through; its report, or None."""
     command = [BENCH, *map(str, arguments), "--json"]
     words = []
+    waits = []
 
     def hear(stream):
         for line in stream:
             words.append(line)
+            # The last word before the load, of the parts that start a relay of their own.
+            if "pushes made ready" in line:
+                waits.append(Waits(told.pid))
             print(f"  {name}: {line.rstrip()}", file=sys.stderr, flush=True)
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -92,6 +99,7 @@ def run(name, *arguments, environment=None, deadline=DEADLINE_SECONDS):
         output = told.stdout.read()
         told.wait()
         ear.join()
+        waited = waits[-1].told() if waits else {}
         if over.finished.is_set():
             failed.append(f"{name}: not done after {deadline} s")
             return None
@@ -100,7 +108,7 @@ def run(name, *arguments, environment=None, deadline=DEADLINE_SECONDS):
     if not lines:
         failed.append(f"{name}: ended with {told.returncode}: {''.join(words).strip()[-300:]}")
         return None
-    report = json.loads(lines[-1])
+    report = {**json.loads(lines[-1]), **waited}
     raw.setdefault(name, []).append(report)
     if told.returncode != 0:
         failed.append(f"{name}: {json.dumps(report)}")
@@ -156,6 +164,13 @@ def sender(folder):
                         f"{ratio:.2f}", best, ratio >= goal if goal else None)
 
 
+def waiting(report):
+    """What of a run was waiting for a processor, in words."""
+    share, worst = (report.get(f"relay_run_queue_share{end}") for end in ("", "_of_worst_thread"))
+    told = "?" if share is None else f"{share:.0%}, its worst thread {worst:.0%}"
+    return f"in the run queue {told}; steal {report.get('steal_share', 0):.1%}"
+
+
 def relay(folder):
     """The whole relay in front of nginx."""
     port, command = nginx(folder)
@@ -171,16 +186,23 @@ def relay(folder):
             rate = most["pushes_per_second"]
             row(f">= {goal}", f"relay, pushes/s, {devices} a request", f"{rate / goal:.2f} of goal",
                 f"{rate:.0f}/s; CPU us a push: relay {most['relay_cpu_microseconds_per_push']}, driver "
-                f"{most['driver_cpu_microseconds_per_push']}, nginx {most.get('sink_cpu_microseconds_per_push', '?')}",
-                rate >= goal)
+                f"{most['driver_cpu_microseconds_per_push']}, nginx {most.get('sink_cpu_microseconds_per_push', '?')}; "
+                f"{waiting(most)}", rate >= goal)
             row("<= 64 MiB", f"relay, resident, {devices} a request", f"{most['relay_resident_mib_peak']:.0f} MiB",
                 "peak under full load", most["relay_resident_mib_peak"] <= 64)
-            half = run(f"relay half x{devices}", *common, "--devices-per-request", devices, "--connections", 128,
-                       "--rate", int(min(rate, goal) / 2))
+            # Half of what as many connections reach: with more of them a commit serves more requests, and more than
+            # can be answered would only wait in the driver.
+            same = run(f"relay max over {HALF_CONNECTIONS} x{devices}", *common, "--devices-per-request", devices,
+                       "--connections", HALF_CONNECTIONS)
+            reached = min(same["pushes_per_second"] if same else rate, goal)
+            half = run(f"relay half x{devices}", *common, "--devices-per-request", devices, "--connections",
+                       HALF_CONNECTIONS, "--rate", int(reached / 2))
             if half:
                 row("<= 20 ms", f"relay, p99 at half load, {devices} a request", f"{half['p99_milliseconds']:.1f} ms",
-                    f"{half['pushes_per_second']:.0f}/s, p50 {half['p50_milliseconds']}, max "
-                    f"{half['max_milliseconds']}", half["p99_milliseconds"] <= 20)
+                    f"{half['pushes_per_second']:.0f}/s of {reached:.0f} over {HALF_CONNECTIONS} connections, p50 "
+                    f"{half['p50_milliseconds']}, max {half['max_milliseconds']}; {waiting(half)}; at most "
+                    f"{half['most_requests_waiting']} requests beyond the connections",
+                    half["p99_milliseconds"] <= 20)
                 row("<= 64 MiB", f"relay, resident at half load, {devices} a request",
                     f"{half['relay_resident_mib_peak']:.0f} MiB", "peak", half["relay_resident_mib_peak"] <= 64)
             volatile = run(f"relay volatile x{devices}", *common, "--devices-per-request", devices, "--connections",
@@ -218,16 +240,19 @@ def strangers():
             f"{told['different_answers']} answer", abs(distance) < 3.3 and told["different_answers"] == 1)
 
 
+def modules(name):
+    """Those of one protocol each, by its name: scripts/bench/<protocol>/<name>.py."""
+    found = {}
+    for file in sorted(HERE.glob(f"*/{name}.py")):
+        spec = importlib.util.spec_from_file_location(f"{name}_{file.parent.name}", file)
+        found[file.parent.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(found[file.parent.name])
+    return found
+
+
 def of_protocols():
     """The parts that belong to one protocol each: `part(run, row)` in scripts/bench/<protocol>/part.py."""
-    parts = {}
-    for file in sorted(HERE.glob("*/part.py")):
-        name = file.parent.name
-        spec = importlib.util.spec_from_file_location(f"part_{name}", file)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        parts[name] = lambda _, module=module: module.part(run, row)
-    return parts
+    return {name: lambda _, module=module: module.part(run, row) for name, module in modules("part").items()}
 
 
 def memory(folder):
@@ -271,6 +296,18 @@ def outage():
                 f"{out['outbox_mib_peak']} MiB; {out['attempts']} attempts, drained at {out['drained_per_second']}/s",
                 out["lost"] == 0 and out["doubled"] == 0
                 and out["pushes_in_memory_peak"] <= out["places_in_lane"])
+
+
+def counted(folder):
+    """Instructions, allocations, locks and system calls of a push."""
+    missing = [tool for tool in ["valgrind", "callgrind_control", "strace", "objcopy"] if shutil.which(tool) is None]
+    if missing:
+        raise NotServing(f"no {', '.join(missing)}: scripts/setup peers installs them")
+    port, command = nginx(folder)
+    with running(command, folder, answers(port)):
+        for protocol in modules("instructions").values():
+            protocol.part(folder, SEALBELL, BENCH, port, OPTIONS, row, raw,
+                          lambda line: print(f"  {line}", file=sys.stderr, flush=True))
 
 
 def windows(report):
@@ -409,7 +446,7 @@ def machine():
 def main():
     parts = {"growth": growth, "relays": relays, "ageing": ageing, "sender": sender, "relay": relay, "far": lambda _: round_trip(), "strangers": lambda _: strangers(),
              **of_protocols(),
-             "memory": memory, "backlog": backlog,
+             "memory": memory, "backlog": backlog, "instructions": counted,
              "outage": lambda _: outage()}
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = pathlib.Path(name)
