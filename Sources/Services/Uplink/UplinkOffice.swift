@@ -19,7 +19,8 @@ package protocol UplinkOffice: Sendable {
 package enum UplinkLeave: Sendable {
     /// With these header fields: credentials, which no row keeps. `publicAddressesOnly`: a peer has chosen
     /// the server, and must not lead us into our own network.
-    case granted([(name: String, value: String)], publicAddressesOnly: Bool = false)
+    /// `server`: where the message names none, because the server is whichever the configuration names now.
+    case granted([(name: String, value: String)], publicAddressesOnly: Bool = false, server: String = "")
     /// What it was made for is over.
     case void
     /// Nothing can be said of it now, because the store is out.

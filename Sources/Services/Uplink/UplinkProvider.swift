@@ -52,7 +52,9 @@ package struct UplinkProvider: Provider {
         }
         let request: WebRequest
         switch await office.leave(of: message) {
-        case .granted(let fields, let isPeers): request = self.request(message, fields, isPeers)
+        case .granted(let fields, let isPeers, let server):
+            let place = message.server.isEmpty ? server : message.server
+            request = self.request(message, at: place, fields, isPeers)
         case .void: return Answer(.rejected, .custodyEnded, sentAt: world.now(), fate: .local)
         case .later:
             return Answer(.retry(after: nil), .noStoreForAnswer, sentAt: world.now(), fate: .local)
@@ -79,7 +81,8 @@ package struct UplinkProvider: Provider {
     }
 
     private func request(
-        _ message: UplinkMessage, _ headers: [(name: String, value: String)], _ isPeers: Bool
+        _ message: UplinkMessage, at server: String, _ headers: [(name: String, value: String)],
+        _ isPeers: Bool
     ) -> WebRequest {
         let method: WebRequest.Method =
             switch message.method {
@@ -90,7 +93,7 @@ package struct UplinkProvider: Provider {
         let path = message.path.reveal { String(decoding: $0, as: UTF8.self) }
         let type = message.contentType.isEmpty ? [] : [(name: "Content-Type", value: message.contentType)]
         var request = WebRequest(
-            method, url: message.server + path, headers: headers + type,
+            method, url: server + path, headers: headers + type,
             body: message.body.count == 0 ? nil : message.body, answerLimitBytes: Self.answerBytes,
             deadline: Self.deadline, publicAddressesOnly: isPeers)
         // All calls bear repetition: a relay knows them again.

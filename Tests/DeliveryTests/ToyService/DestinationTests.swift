@@ -201,6 +201,58 @@ struct DestinationTests {
     }
 }
 
+/// Destinations that do not answer.
+@Suite("Silent destinations", .timeLimit(.minutes(30)))
+struct SilentDestinationTests {
+    @Test("While one push is tried the others look again soon, and all leave once it is answered")
+    func aTry() {
+        let limits = DeliveryLimits()
+        var instant = ContinuousClock.now
+        var one = Destination(limits: limits)
+        for _ in 0..<limits.silentAnswers { _ = one.note(.notReached, address: 1, at: instant, random: .max) }
+        instant += .seconds(60)
+        let urgent = samplePush(1, pushClass: .urgent)
+        #expect(one.wait(for: urgent, at: instant) == nil)
+        one.sent(at: instant)
+        let wait = one.wait(for: urgent, at: instant) ?? .zero
+        #expect(wait > .zero && wait <= limits.silentCap, "\(wait)")
+        one.ended()
+        _ = one.note(.accepted, address: 1, at: instant, random: 0)
+        #expect(one.wait(for: urgent, at: instant) == nil)
+    }
+
+    @Test("Those that have not answered have few requests together, and take none of the others'")
+    func together() {
+        var limits = DeliveryLimits()
+        limits.doubtfulRequests = 2
+        let instant = ContinuousClock.now
+        var known = Destinations(limits: limits)
+        func leaves(_ number: Int) -> Bool {
+            let mayDoubt = known.mayDoubt
+            return known.change(number) { destination in
+                guard destination.wait(for: samplePush(1), at: instant, mayDoubt: mayDoubt) == nil else {
+                    return false
+                }
+                destination.sent(at: instant)
+                return true
+            }
+        }
+        for number in 1...4 {
+            known.change(number) { _ = $0.note(.silence, address: number, at: instant, random: 0) }
+        }
+        #expect((1...4).map(leaves) == [true, true, false, false])
+        #expect(leaves(5), "one that nothing is known of")
+        known.change(1) { $0.ended() }
+        #expect(leaves(3))
+        known.change(2) { destination in
+            destination.ended()
+            _ = destination.note(.accepted, address: 2, at: instant, random: 0)
+        }
+        #expect(leaves(2), "one that has answered")
+        #expect(leaves(4))
+    }
+}
+
 /// What a lane keeps of destinations, without the lane.
 @Suite("Known destinations", .timeLimit(.minutes(30)))
 struct KnownDestinationTests {

@@ -70,8 +70,10 @@ class Page:
             expect(status in call["responses"], True, f"{what}: {status}, which the page does not have")
             self.holds(what, told.json(), call["responses"], status)
             bare = self.ask(method, path, None).status_code
-            expect(bare, 401 if schemes and {} not in schemes else 200, f"{what} without credentials")
-            expect("401" in call["responses"] or bare == 200, True, f"{what}: 401, which the page does not have")
+            # What is shown to whoever knows its path is not shown at another.
+            open_status = 400 if "{token}" in path else 200
+            expect(bare, 401 if schemes and {} not in schemes else open_status, f"{what} without credentials")
+            expect("401" in call["responses"] or bare == open_status, True, f"{what}: 401, which the page does not have")
 
 
 def openapi(folder):

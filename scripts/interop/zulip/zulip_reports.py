@@ -95,7 +95,7 @@ def credentials_lost(reported, client, phone):
     """Id and key are gone (zulip#28925): nobody gets the name by asking, and the relay's operator frees it."""
     file = reported.folder / "of" / "origin-credentials.json"
     file.unlink()
-    expect("HOSTNAME_ALREADY_IN_USE" in reported.origin.fails("sign-up"), True, "a name that is taken")
+    expect("sign-up --transfer" in reported.origin.fails("sign-up"), True, "a name that is taken")
     host = reported.origin.url.split("//")[1].split(":")[0]
     reported.origin.command("forget", "origin", host, "--yes", "--at", str(reported.folder / "state"))
     reported.origin.operator("sign-up")

@@ -2,7 +2,6 @@
 same account. No notification arrives twice, and nothing of the former registration is left at the origin.
 """
 import secrets
-import types
 
 from tools import expect
 from .moved import Phone, World
@@ -37,8 +36,6 @@ def anew(phone):
 
 
 WAYS = (with_same_token, with_another_token, token_first, anew)
-# 11.x's form has no call by which a phone is forgotten: the former token is found dead at its first push.
-DYING_WAYS = (with_another_token,)
 
 
 def update(world, services, client, phone, former, way):
@@ -56,12 +53,6 @@ def update(world, services, client, phone, former, way):
     # What has been on its way opens, where the same phone still has its token.
     if way is with_same_token:
         phone.opens(f"{what}: before", what)
-    if former == "v11":
-        kind, dead = ("production", "expired") if phone.service == "apns" else ("fcm", "removed")
-        services.set_device(kind, types.SimpleNamespace(token=old), dead)
-        expect(world.notify(f"{what}: one is dead")[after], "accepted", what)
-        phone.opens(f"{what}: one is dead", what)
-        services.arrived(*at(phone, 1))
     expect(world.registrations(), {after: "active"}, f"{what}: at the origin")
     expect(client.fetch()[1], {**EMPTY, "push_account_ids": {after.split()[1]: {"status": "active"}}}, what)
     expect(world.notify(f"{what}: behind"), {after: "accepted"}, what)
@@ -96,4 +87,4 @@ def updates(former, profiles, ways):
 
 
 ROWS = [(f"Our phones move from {former} to zap", updates(former, profiles, ways))
-        for former, profiles, ways in (("v12", "v12,zap,v11", WAYS), ("v11", "v11,zap", DYING_WAYS))]
+        for former, profiles, ways in (("v12", "v12,zap,v11", WAYS), ("v11", "v11,zap", WAYS))]

@@ -13,7 +13,7 @@ from .zulip_peer import answered
 
 OTHER = "bob@example.com"
 HEARTBEAT_SECONDS, SLACK_SECONDS = 25, 3
-POLLS, QUEUES, EVENTS, PHONES = 3, 20, 10, 3
+POLLS, QUEUES, EVENTS, PHONES = 3, 100, 10, 3
 SETTINGS = [f"origin.limits.{name}={value}" for name, value in (
     ("waiting_polls", POLLS), ("events_per_queue", EVENTS), ("devices_per_user", PHONES))]
 SOON_SECONDS = 2

@@ -27,7 +27,8 @@ package struct UplinkMessage: Sendable {
 
     package var kind: Kind
     package var method: Method
-    /// Scheme, host and perhaps port of the server, without a slash at the end.
+    /// Scheme, host and perhaps port of the server, without a slash at the end. Empty: the origin's relay,
+    /// wherever the configuration says that it is when the call leaves.
     package var server: String
     /// Begins with a slash; with the query, if any.
     package var path: Secret

@@ -59,10 +59,13 @@ package struct RegistrationTally: Sendable {
 extension ZulipRegistrations {
     var summary: [RegistrationSummary] {
         let devices = devices.values.sorted { $0.id < $1.id }.map { row in
-            RegistrationSummary(
+            let item = row.registration.flatMap { queue[$0] }
+            // Its token died at its push service, and its app has not come back yet.
+            let isDead = row.errorCode == nil && row.tokenID == nil && item == nil
+            return RegistrationSummary(
                 "device \(row.id)", .v12,
-                row.errorCode != nil ? .failed : row.tokenID != nil ? .active : .pending,
-                row.errorCode, row.registration.flatMap { queue[$0] })
+                row.errorCode != nil || isDead ? .failed : row.tokenID != nil ? .active : .pending,
+                row.errorCode ?? (isDead ? "no token" : nil), item)
         }
         let accounts = accounts.values.sorted { $0.id < $1.id }.map { row in
             RegistrationSummary(

@@ -80,7 +80,7 @@ package struct StaleLists: Sendable {
         return Push(
             message: .uplink(
                 UplinkMessage(
-                    kind: .staleList, method: .get, server: ground.relay, path: Secret(made.path.utf8),
+                    kind: .staleList, method: .get, server: "", path: Secret(made.path.utf8),
                     contentType: "", body: Secret([]), subject: subject.body)),
             pushClass: .background, origin: Secret(subject.realm.utf8), record: nil, touchedAt: now,
             custodyEnds: now + ZulipOriginLimits.staleInterval, repeatIdentity: nil)

@@ -97,7 +97,7 @@ package struct ZulipNotifier: Sendable {
                     Push(
                         message: .uplink(
                             UplinkMessage(
-                                kind: .notification, method: .post, server: ground.relay,
+                                kind: .notification, method: .post, server: "",
                                 path: Secret(call.path.utf8), contentType: call.contentType, body: call.body,
                                 subject: subject.body)),
                         pushClass: notification.body.pushClass, origin: Secret(user.name.utf8),

@@ -23,7 +23,7 @@ package struct ZulipOffice: UplinkOffice {
         return .granted(
             origin.credentials.map { field in
                 (field.name, field.value.reveal { String(decoding: $0, as: UTF8.self) })
-            } + references)
+            } + references, server: ground.relay)
     }
 
     package func take(

@@ -228,7 +228,7 @@ package final class ZulipUsers: Sendable {
         return Push(
             message: .uplink(
                 UplinkMessage(
-                    kind: .registration, method: .post, server: ground.relay, path: Secret(made.path.utf8),
+                    kind: .registration, method: .post, server: "", path: Secret(made.path.utf8),
                     contentType: made.contentType, body: made.body,
                     subject: subject(call.id.item, standing))),
             pushClass: .normal, origin: Secret(standing.user.utf8),

@@ -55,6 +55,23 @@ struct CloudDoorTests {
         return (answer.status, (try? JSONValue.parse(answer.body))?["ocs"] ?? .null)
     }
 
+    @Test("A client that logs out ends its app password, and an operator ends one with its device")
+    func logout() async throws {
+        let path = "/ocs/v2.php/core/apppassword"
+        try await Self.run { running, password in
+            #expect(try await Self.ask(running, nil, "DELETE", path).status == 401)
+            #expect(try await Self.ask(running, password, "GET", path).status == 405)
+            #expect(try await Self.ask(running, password, "DELETE", path).status == 200)
+            #expect(try await Self.ask(running, password, "GET", "/ocs/v2.php/cloud/user").status == 401)
+            // No logging out ends an API key.
+            let key = try #require(try await running.desk(.renewKey, ["name": Self.user])["key"]?.string)
+            #expect(try await Self.ask(running, key, "DELETE", path).status == 403)
+            #expect(try await Self.ask(running, key, "GET", "/ocs/v2.php/cloud/user").status == 200)
+            let gone = try await running.deskAnswer(.drop, ["user": Self.user, "device": "cloud 7"])
+            #expect(gone.status == 404)
+        }
+    }
+
     @Test("A device registers at the door and at the relay, opens what arrives, and takes itself back")
     func life() async throws {
         try await Self.run { running, password in
@@ -83,6 +100,10 @@ struct CloudDoorTests {
                 "password", "--relay", "\(try local("public"))/cloud/files", "--token-file", "token",
                 "--app", "files-android")
             #expect(registered == ["server: HTTP 201", "relay: HTTP 200", "registered"])
+
+            let rows = try await running.desk(.registrations, ["user": Self.user])
+            let row = try #require(rows["registrations"]?.array?.first)
+            #expect(row["device"]?.string?.hasPrefix("cloud ") == true && row["group"]?.string == "nextcloud")
 
             let arrivals = running.relay.stage.fcm.subscribe(address: address)
             let sent = try await running.desk(.notify, ["user": Self.user, "text": "Dinner is ready"])

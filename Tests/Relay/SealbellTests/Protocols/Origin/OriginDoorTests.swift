@@ -199,6 +199,23 @@ struct OriginDoorTests {
         }
     }
 
+    @Test("A new key removes the phones of the old one, unless they are to stay", arguments: [false, true])
+    func renewal(_ keepsPhones: Bool) async throws {
+        try await RunningOrigin.run(inOneProcess: true) { running, key in
+            var phone = OriginPhone(.apns, .zap, running, key: key)
+            try await phone.start()
+            try await phone.follow(until: .active)
+            let renewed = try await running.deskJSON(
+                .renewKey, #"{"name":"\#(RunningOrigin.user)","keep_phones":\#(keepsPhones)}"#)
+            #expect(renewed["key"]?.string != key)
+            let rows = try await running.desk(.registrations, ["user": RunningOrigin.user])
+            #expect(rows["registrations"]?.array?.count == (keepsPhones ? 1 : 0))
+            _ = try await running.notify("Are you there?", devices: keepsPhones ? 1 : 0)
+            let asked = try await phone.ask("POST", "/api/v1/register", Secret([]))
+            #expect(try JSONValue.parse(asked.body)["code"]?.string == "INVALID_API_KEY")
+        }
+    }
+
     @Test("A realm that comes to require encryption tells its clients, and goes when it has no users")
     func realms() async throws {
         try await RunningOrigin.run(inOneProcess: true) { running, key in

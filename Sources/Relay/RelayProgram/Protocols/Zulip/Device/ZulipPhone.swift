@@ -7,6 +7,8 @@ import ZulipPush
 /// A played phone at work: it carries out what the device library says, and keeps what that knows.
 actor ZulipPhone {
     private(set) var played: PlayedZulip
+    /// Calls by which it has registered since the command began.
+    private(set) var registrations = 0
     nonisolated let shell: Shell
     private let file: String
     private let web: HTTPSFetch
@@ -105,6 +107,7 @@ actor ZulipPhone {
                     let answer = await line(index).make(call)
                     say(index, "\(ZulipWords.call(call.kind)): \(answer.words)")
                     told.append(Told(kind: call.kind, status: answer.status))
+                    if call.kind == .register { registrations += 1 }
                     if call.kind == .register || call.kind == .addDevice {
                         events.append(.answer(call: call.number, answer.ofDevice))
                     }
