@@ -180,7 +180,7 @@ let doors: [Target] = [
             "NextcloudPush", "RSAKeys", "EdwardsKeys", "Secp256k1Keys", "CSecp256k1", "SessionPush",
             "SwarmIngress", "StatusPush", "WakuIngress", "Delivery", "SQLiteStore", "Simulators", "PushTesting", metrics,
             nioCore, nioPosix,
-            crypto, cryptoExtras
+            "CSodium", "ZulipPush", crypto, cryptoExtras
         ]),
     library("Proving/PushTesting", ["PushModel", "WireFormats", logging]),
     // Names with dead addresses, and networks without IPv6.

@@ -4,6 +4,7 @@ import ArgumentParser
 enum StandardCommands {
     static let all: [any ParsableCommand.Type] = [
         BenchStrangersCommand.self, BenchFormsCommand.self, BenchMarmotCommand.self,
-        BenchNextcloudCommand.self, BenchSessionCommand.self, SwarmCommand.self, BenchStatusCommand.self
+        BenchNextcloudCommand.self, BenchZulipSealsCommand.self, BenchNextcloudSealsCommand.self,
+        BenchSessionCommand.self, SwarmCommand.self, BenchStatusCommand.self
     ]
 }
