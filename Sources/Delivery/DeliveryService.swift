@@ -166,6 +166,9 @@ package final class DeliveryService: Service {
         await core.lane(lane)?.testPush(message)
     }
 
+    /// Tries at once what waits in a lane for a time of its own.
+    package func hurry(_ lane: LaneName) { core.lane(lane)?.hurry() }
+
     package func run() async throws {
         // From the first moment on: replies hang on it, and the first renewal may take a store its time.
         async let _: Void = tickLoop()

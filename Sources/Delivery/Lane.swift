@@ -133,6 +133,11 @@ final class Lane<P: Provider>: LaneHandle {
         core.haltedLaneLeft(name)
     }
 
+    func hurry() {
+        let now = core.world.now()
+        change { $0.hurry(now: now) }
+    }
+
     func handBack(_ handsBack: Bool) { change { $0.handBack(handsBack) } }
 
     func revoke(_ pushes: Set<PushID>) { state.withLock { $0.revoke(pushes) } }

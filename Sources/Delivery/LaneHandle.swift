@@ -61,6 +61,8 @@ protocol LaneRunning: AnyObject, Sendable {
     func stop()
     /// Ends as a lane that a reload replaces or takes away.
     func giveWay()
+    /// Tries at once what waits for a time of its own: an operator has mended what kept it.
+    func hurry()
     /// Sends one message beside the queue, whatever halts the lane. It is not owed, nothing is settled, and
     /// no registration is blamed.
     func testPush(_ message: ProviderMessage) async -> TestPushResult

@@ -151,6 +151,16 @@ struct LaneState: Sendable {
         return actions
     }
 
+    /// What waits for a time of its own, and not for the service, is tried now.
+    mutating func hurry(now: UnixTime) -> Actions {
+        memory.wake(now: now + longestWait)
+        rows.hurry()
+        var actions = Actions()
+        askStore(now: now, &actions)
+        actions.wakesSender = true
+        return actions
+    }
+
     // MARK: what leaves
 
     /// The lane begins in that term of the lease.

@@ -35,6 +35,8 @@ struct ParkedRows: Sendable {
     private var claimTurn = 0
     /// Once a tick the store may be asked although memory is more than half full.
     private var mayClaimAhead = false
+    /// So many rows are still to be claimed before their time.
+    private var hurried = 0
     /// Rows that were parked since the claim under way began.
     private var sinceClaim = 0
     /// Rows that were ever noted as parked.
@@ -111,6 +113,13 @@ struct ParkedRows: Sendable {
         return true
     }
 
+    /// What is parked now is claimed before its time: as many rows as there are, each once, whatever becomes
+    /// of them.
+    mutating func hurry() {
+        hurried = count + putOff.total
+        for level in claimNotBefore.indices { claimNotBefore[level] = .distantPast }
+    }
+
     /// The claim that was called for; `nil` unless one was.
     mutating func begin(_ room: Room, now: UnixTime) -> LaneClaim? {
         guard isClaiming else { return nil }
@@ -119,8 +128,8 @@ struct ParkedRows: Sendable {
         for level in claimClasses.levels { claimNotBefore[level] = .distantFuture }
         let free = room.limit - room.durable(upTo: claimClasses.upperBound)
         return LaneClaim(
-            of: min(max(free, 1), claimRows), claimClasses, at: now, retryAfter: retryClaim,
-            longestWait: longestWait)
+            of: min(max(free, 1), claimRows), claimClasses, at: hurried > 0 ? now + longestWait : now,
+            retryAfter: retryClaim, longestWait: longestWait, isHurried: hurried > 0)
     }
 
     /// What we do not know to be gone is asked for once more.
@@ -133,8 +142,10 @@ struct ParkedRows: Sendable {
         for level in claimClasses.levels {
             let isSeen = claim.allSeen.map { level <= Int($0.rawValue) } ?? false
             let due = isSeen && claim.next <= claim.begun ? claim.begun + retryClaim : claim.next
-            claimNotBefore[level] = min(claimNotBefore[level], due)
+            // A claim before its time says nothing of what is due now.
+            claimNotBefore[level] = claim.isHurried ? .distantPast : min(claimNotBefore[level], due)
         }
+        if claim.isHurried { hurried = claim.isLast ? 0 : max(0, hurried - max(1, claim.pushes.count)) }
     }
 
     private mutating func classesToClaim(
@@ -180,7 +191,10 @@ struct LaneClaim: Sendable {
     /// How many it may bring.
     let room: Int
     let classes: ClosedRange<PushClass>
+    /// In the future for one that is hurried.
     let begun: UnixTime
+    /// It brings what is not due yet.
+    let isHurried: Bool
     private let longestWait: Duration
     private(set) var pushes: [OwedPush] = []
     /// When the store may be asked again for these classes. Unless it says better: a failure is tried again
@@ -193,8 +207,9 @@ struct LaneClaim: Sendable {
 
     init(
         of room: Int, _ classes: ClosedRange<PushClass>, at now: UnixTime, retryAfter: Duration,
-        longestWait: Duration
+        longestWait: Duration, isHurried: Bool = false
     ) {
+        self.isHurried = isHurried
         self.room = room
         self.classes = classes
         self.longestWait = longestWait

@@ -235,6 +235,37 @@ struct ParkedRowsTests {
         #expect(claim.room == 50 && claim.classes == .urgent ... .background)
     }
 
+    @Test("Rows are claimed before their time as often as there were rows, and then at their time again")
+    func hurried() throws {
+        var lane = Rows()
+        for _ in 0..<80 { lane.rows.note(.normal, due: now + .seconds(600)) }
+        // The store says when the next is due.
+        let first = lane.asks(0, now)
+        var claim = try lane.begin(40, now)
+        _ = claim.bring([])
+        _ = claim.wait(until: now + .seconds(600))
+        lane.rows.end(claim)
+        let early = lane.asks(0, now)
+        #expect(first && !early)
+        lane.rows.hurry()
+        let asks = lane.asks(0, now)
+        claim = try lane.begin(40, now)
+        #expect(asks && claim.isHurried && claim.begun == now + .seconds(900) && claim.room == 60)
+        let sixty = (0..<60).map { samplePush($0) }
+        _ = claim.bring(sixty)
+        lane.rows.end(claim)
+        // All sixty come back at once.
+        for _ in 0..<60 { lane.rows.note(.normal, due: now + .seconds(600)) }
+        let again = lane.asks(0, now)
+        claim = try lane.begin(40, now)
+        #expect(again && claim.isHurried)
+        _ = claim.bring(sixty)
+        lane.rows.end(claim)
+        let last = lane.asks(0, now)
+        claim = try lane.begin(40, now)
+        #expect(last && !claim.isHurried && claim.begun == now)
+    }
+
     @Test("Once a tick a memory full of what may wait is asked ahead for what may not")
     func ahead() throws {
         var lane = Rows()

@@ -43,6 +43,26 @@ struct RefillTests {
         }
     }
 
+    @Test("What waits for a time of its own is tried once when an operator says so, and no sooner")
+    func hurry() async throws {
+        let provider = ScriptedProvider(Names.fcm) { $0.attempt < 2 ? .busy(.seconds(600)) : .accepted }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            try await rig.owe((1...4).map { push($0, origin: "o\($0)") })
+            await rig.pass(untilSent: 4, by: provider)
+            await rig.outbox.parked.wait(for: 4)
+            await rig.pass(.seconds(20))
+            #expect(provider.sent.count == 4)
+            rig.service.hurry(Names.fcm)
+            await rig.pass(untilSent: 8, by: provider)
+            await rig.outbox.parked.wait(for: 8)
+            // Each once, whatever became of it.
+            await rig.pass(.seconds(20))
+            #expect(provider.sent.count == 8)
+            rig.service.hurry(Names.fcm)
+            await rig.pass(until: rig.outbox.ended, reaches: 4)
+        }
+    }
+
     @Test("A message goes before what is in the background, in the same way")
     func message() async throws {
         let gate = Watch()

@@ -25,6 +25,7 @@ struct OriginDesk: Sendable {
         case stale = "/origin/stale"
         case registrations = "/origin/registrations"
         case drop = "/origin/registrations/drop"
+        case retry = "/origin/registrations/retry"
         case status = "/origin/status"
     }
 
@@ -61,6 +62,9 @@ struct OriginDesk: Sendable {
                 try await registrations(house, inbound)
             },
             call(.drop) { house, inbound throws(DeskRefusal) in try await drop(house, inbound) },
+            call(.retry) { house, _ throws(DeskRefusal) in
+                Self.object { $0.member("owed", house.retryRegistrations()) }
+            },
             call(.status, changes: false) { house, _ throws(DeskRefusal) in try await status(house) },
             call(.notification, changes: false) { house, inbound throws(DeskRefusal) in
                 try await notification(house, inbound)

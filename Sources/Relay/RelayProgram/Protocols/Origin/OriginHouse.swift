@@ -131,6 +131,17 @@ final class OriginHouse: Sendable {
         return OwnLanes(specs: specs, directory: AppDirectory.Instance(name: name, apps: apps))
     }
 
+    /// Tries at once all registrations that wait.
+    ///
+    /// - Returns: how many are owed.
+    func retryRegistrations() -> Int {
+        let lanes = OriginSection.lanes(of: name).filter { $0.kind == .registration }.map(\.lane)
+        let owed = laneSnapshots.filter { lanes.contains($0.lane) }
+            .reduce(0) { $0 + $1.inMemory + $1.parked + $1.inFlight }
+        for lane in lanes { delivery.hurry(lane) }
+        return owed
+    }
+
     /// What each of its lanes has heard last.
     var laneSnapshots: [LaneSnapshot] {
         let own = Set(OriginSection.lanes(of: name).map(\.lane))

@@ -68,8 +68,11 @@ struct OriginStaleCommand: SealbellCommand {
 /// `sealbell origin registrations`.
 struct OriginRegistrationsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "registrations", abstract: "Lists and drops the devices of a user.",
-        subcommands: [OriginRegistrationsListCommand.self, OriginRegistrationsDropCommand.self])
+        commandName: "registrations", abstract: "Lists, drops and retries registrations of devices.",
+        subcommands: [
+            OriginRegistrationsListCommand.self, OriginRegistrationsRetryCommand.self,
+            OriginRegistrationsDropCommand.self
+        ])
 }
 
 struct OriginRegistrationsListCommand: SealbellCommand {
@@ -93,6 +96,23 @@ struct OriginRegistrationsListCommand: SealbellCommand {
                 return (words + [since].compactMap(\.self)).joined(separator: "  ")
             }
         }
+        return .done
+    }
+}
+
+struct OriginRegistrationsRetryCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "retry", abstract: "Tries all registrations that wait for the relay now.",
+        discussion: """
+            They are tried by themselves within the hour (origin.queue.longest_retry); this is for whoever \
+            has just mended what kept them.
+            """)
+
+    @OptionGroup var adminListener: AdminListenerOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let answer = try await adminListener.ask(.retry, [:], shell)
+        adminListener.show(answer, shell) { ["\($0["owed"]?.int64 ?? 0) registrations are tried now."] }
         return .done
     }
 }
