@@ -142,7 +142,8 @@ final class Settler: Sendable {
     }
 
     private func isFull(_ state: State) -> Bool {
-        state.count >= limits.settleBacklog || state.isRefused && state.count >= limits.refusedBacklog
+        // By count first: it is seldom so many, and each push asks.
+        state.count >= limits.settleBacklog || state.count >= limits.refusedBacklog && state.isRefused
     }
 
     private func isBlocked(_ state: State, _ now: ContinuousClock.Instant) -> Bool {
@@ -284,14 +285,15 @@ final class Settler: Sendable {
         let ours = try await store.settle(batch.map(\.settlement), feedback: batch.flatMap(\.feedback))
         takeOut(batch, ours, place, isUncertain)
         hearers.settled()
-        for (item, isOurs) in zip(batch, ours) {
-            let goesOn = !isOurs && item.settlement.goesOn(unless: isUncertain)
-            if let first = item.first {
-                hearers.known(item.settlement.push.id, goesOn ? .pending : .known(first))
+        // In their places: an item is large, and most have nobody to tell.
+        for (index, isOurs) in zip(batch.indices, ours) {
+            let goesOn = !isOurs && batch[index].settlement.goesOn(unless: isUncertain)
+            if let first = batch[index].first {
+                hearers.known(batch[index].settlement.push.id, goesOn ? .pending : .known(first))
             }
-            if let again = item.again { again.lane?.comeBack(again.entry, isOurs: isOurs) }
-            if isOurs, let (lane, due) = item.settlement.parks {
-                hearers.landed(lane, item.settlement.push.pushClass, due)
+            if let again = batch[index].again { again.lane?.comeBack(again.entry, isOurs: isOurs) }
+            if isOurs, let (lane, due) = batch[index].settlement.parks {
+                hearers.landed(lane, batch[index].settlement.push.pushClass, due)
             }
         }
     }
@@ -305,7 +307,9 @@ final class Settler: Sendable {
             state[place].settled(batch.count)
             (state.refusedSince, state.refusals, state.trialAt) = (nil, 0, nil)
             if state.stuck.items.isEmpty { state.stuckSince = nil }
-            for (item, isOurs) in zip(batch, ours) where !isOurs && item.settlement.step.isEnd {
+            for (index, isOurs) in zip(batch.indices, ours)
+            where !isOurs && batch[index].settlement.step.isEnd {
+                let item = batch[index]
                 if item.settlement.goesOn(unless: isUncertain) { continue }
                 let (id, settlement) = (item.settlement.push.id, item.settlement)
                 let ending = Ending(step: settlement.step, first: settlement.first)

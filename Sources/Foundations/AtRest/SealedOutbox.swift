@@ -61,7 +61,7 @@ extension SealedStore: CustodyTaking {
             var row = StoredPush(
                 row: 0, id: PushID(ofRowAt: now, random: random.next(), random.next()),
                 lane: lane?.text ?? "", pushClass: push.pushClass, origin: item.holder ?? from,
-                record: push.record.map(digests.digest),
+                record: push.recordDigest ?? push.record.map(digests.digest),
                 touchedAt: push.touchedAt, address: push.registeredAddress,
                 notBefore: max(now, item.notBefore ?? now), custodyEnds: push.custodyEnds, attempt: 0,
                 epoch: 0, parked: item.parked, mark: mark(push, from, &occurrences, acceptance.items.count),

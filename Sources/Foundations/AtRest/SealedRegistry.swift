@@ -163,7 +163,7 @@ extension SealedStore: Registry {
         guard space.keepsNames || key != nil else { return nil }
         return Record(
             key: space.keepsNames ? RecordKey(space, content.name) : key ?? RecordKey(space, content.name),
-            owner: content.owner,
+            digest: row.key, owner: content.owner,
             address: content.address, addressDigest: row.address, version: row.version, state: row.state,
             touchedAt: row.touchedAt,
             expiresAt: row.expiresAt, revision: row.revision, body: content.body)
@@ -186,35 +186,28 @@ extension SealedStore: Registry {
     /// `record/1/` ‖ space ‖ 0 ‖ key (16) ‖ owner and address (0, or 1 and 16 bytes) ‖ version (8) ‖ state
     /// (1; of an expired one its time too, 8) ‖ touched (8) ‖ expires (8), numbers big-endian.
     static func place(of row: StoredRecord) -> [UInt8] {
-        var place: [UInt8] = []
-        place.reserveCapacity(96 + row.space.utf8.count)
-        place += "record/1/".utf8
-        place += row.space.utf8
-        place.append(0)
-        func append(_ digest: Digest16) {
-            append(digest.high)
-            append(digest.low)
+        let head = "record/1/"
+        // The head, a zero, seven words of sixteen bytes at most, and four bytes.
+        return [UInt8](unsafeUninitializedCapacity: 128 + row.space.utf8.count) { out, count in
+            var cursor = PlaceCursor(out)
+            cursor.put(head.utf8)
+            cursor.put(row.space.utf8)
+            cursor.put(0)
+            cursor.put(row.key)
+            cursor.put(row.owner)
+            cursor.put(row.address)
+            cursor.put(word: row.version)
+            switch row.state {
+            case .live: cursor.put(0)
+            case .tombstone: cursor.put(2)
+            case .expired(let at):
+                cursor.put(1)
+                cursor.put(word: UInt64(bitPattern: at.milliseconds))
+            }
+            cursor.put(word: UInt64(bitPattern: row.touchedAt.milliseconds))
+            cursor.put(word: UInt64(bitPattern: row.expiresAt.milliseconds))
+            count = cursor.at
         }
-        func append(_ word: UInt64) {
-            withUnsafeBytes(of: word.bigEndian) { place.append(contentsOf: $0) }
-        }
-        func append(_ time: UnixTime) { append(UInt64(bitPattern: time.milliseconds)) }
-        append(row.key)
-        for digest in [row.owner, row.address] {
-            place.append(digest == nil ? 0 : 1)
-            if let digest { append(digest) }
-        }
-        append(row.version)
-        switch row.state {
-        case .live: place.append(0)
-        case .tombstone: place.append(2)
-        case .expired(let at):
-            place.append(1)
-            append(at)
-        }
-        append(row.touchedAt)
-        append(row.expiresAt)
-        return place
     }
 
     /// What earlier versions bound it to: the key alone.
@@ -250,5 +243,37 @@ extension StoredRecord {
     /// Beside what the engine has passed over already: one that was stamped by a clock that is in doubt.
     func hasEnded(by time: DoubtedClock.Reading) -> Bool {
         time.isDoubted && expiresAt <= time.end(of: touchedAt, lasting: expiresAt)
+    }
+}
+
+/// Writes what binds a record, byte by byte, into room that is there. Every row that is read has one.
+private struct PlaceCursor {
+    private let out: UnsafeMutableBufferPointer<UInt8>
+    private(set) var at = 0
+
+    init(_ out: UnsafeMutableBufferPointer<UInt8>) { self.out = out }
+
+    mutating func put(_ byte: UInt8) {
+        out[at] = byte
+        at += 1
+    }
+
+    mutating func put(_ text: String.UTF8View) {
+        at = out[at...].initialize(fromContentsOf: text)
+    }
+
+    mutating func put(word: UInt64) {
+        UnsafeMutableRawBufferPointer(out).storeBytes(of: word.bigEndian, toByteOffset: at, as: UInt64.self)
+        at += 8
+    }
+
+    mutating func put(_ digest: Digest16) {
+        put(word: digest.high)
+        put(word: digest.low)
+    }
+
+    mutating func put(_ digest: Digest16?) {
+        put(digest == nil ? 0 : 1)
+        if let digest { put(digest) }
     }
 }

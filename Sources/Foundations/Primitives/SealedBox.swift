@@ -40,24 +40,45 @@ public enum SealedBox {
     public static func seal(
         _ plain: Secret, to recipient: [UInt8], ephemeral: X25519KeyPair
     ) throws(CryptoError) -> [UInt8] {
-        guard recipient.count == X25519KeyPair.keyBytes else { throw CryptoError(.malformedKey) }
-        Sodium.prepare()
-        let nonce = nonce(ephemeral.publicKey, recipient)
         var isSealed = false
-        let sealed = [UInt8](unsafeUninitializedCapacity: plain.count + overheadBytes) { out, count in
-            _ = out.initialize(from: ephemeral.publicKey)
-            let result = plain.reveal { plain in
-                ephemeral.privateKey.reveal { scalar in
-                    crypto_box_easy(
-                        out.baseAddress! + X25519KeyPair.keyBytes, plain.octets,
-                        UInt64(plain.count), nonce, recipient, scalar.octets)
-                }
-            }
-            isSealed = result == 0
-            count = isSealed ? plain.count + overheadBytes : 0
+        let length = plain.count + overheadBytes
+        let sealed = [UInt8](unsafeUninitializedCapacity: length) { out, count in
+            let room = UnsafeMutableRawBufferPointer(start: out.baseAddress, count: length)
+            isSealed = write(plain, to: recipient, ephemeral, into: room)
+            count = isSealed ? length : 0
         }
         guard isSealed else { throw CryptoError(.malformedKey) }
         return sealed
+    }
+
+    /// Seals into memory that is there, in the same way. For hot paths.
+    ///
+    /// - Parameter room: of exactly ``overheadBytes`` more bytes than `plain` has.
+    /// - Throws: `.malformedKey`; then nothing of `plain` stands in the room.
+    package static func seal(
+        _ plain: Secret, to recipient: [UInt8], ephemeral: X25519KeyPair,
+        into room: UnsafeMutableRawBufferPointer
+    ) throws(CryptoError) {
+        precondition(room.count == plain.count + overheadBytes, "room for the box")
+        guard write(plain, to: recipient, ephemeral, into: room) else { throw CryptoError(.malformedKey) }
+    }
+
+    private static func write(
+        _ plain: Secret, to recipient: [UInt8], _ ephemeral: X25519KeyPair,
+        into room: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        guard recipient.count == X25519KeyPair.keyBytes else { return false }
+        Sodium.prepare()
+        let nonce = nonce(ephemeral.publicKey, recipient)
+        room.copyBytes(from: ephemeral.publicKey)
+        let box = UnsafeMutableRawBufferPointer(rebasing: room[X25519KeyPair.keyBytes...])
+        let result = plain.reveal { plain in
+            ephemeral.privateKey.reveal { scalar in
+                crypto_box_easy(
+                    box.octets, plain.octets, UInt64(plain.count), nonce, recipient, scalar.octets)
+            }
+        }
+        return result == 0
     }
 
     /// Seals with a fresh ephemeral pair.

@@ -56,6 +56,8 @@ package struct Push: Sendable {
     package var origin: Secret
     /// The registration that feedback expires.
     package var record: RecordKey?
+    /// The store's own digest of it (``Record/digest``). `nil`: the store makes it once more.
+    package var recordDigest: Digest16?
     /// When the relay accepted that registration, by our clock.
     package var touchedAt: UnixTime
     /// The address that the registration named then (``Record/addressDigest``): what is learned of this push
@@ -68,13 +70,14 @@ package struct Push: Sendable {
 
     package init(
         message: ProviderMessage, pushClass: PushClass, origin: Secret, record: RecordKey?,
-        touchedAt: UnixTime, registeredAddress: Digest16? = nil,
+        recordDigest: Digest16? = nil, touchedAt: UnixTime, registeredAddress: Digest16? = nil,
         custodyEnds: UnixTime, repeatIdentity: Secret?
     ) {
         self.message = message
         self.pushClass = pushClass
         self.origin = origin
         self.record = record
+        self.recordDigest = recordDigest
         self.touchedAt = touchedAt
         self.registeredAddress = registeredAddress
         self.custodyEnds = custodyEnds

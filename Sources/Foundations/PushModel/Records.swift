@@ -55,6 +55,8 @@ package struct Record: Sendable {
     }
 
     package var key: RecordKey
+    /// The store's own digest of it, set on reading. `nil` in a record not yet written.
+    package var digest: Digest16?
     /// Indexed: all records of one owner can be paged.
     package var owner: RecordKey?
     /// Indexed: app and token, in ``Space/addresses(of:)``, so that registrations are found by their address.
@@ -72,12 +74,12 @@ package struct Record: Sendable {
     package var body: Secret
 
     package init(
-        key: RecordKey, owner: RecordKey? = nil, address: RecordKey? = nil, addressDigest: Digest16? = nil,
-        version: UInt64 = 0, state: State = .live, touchedAt: UnixTime, expiresAt: UnixTime = .distantFuture,
-        revision: UInt64 = 0,
-        body: Secret
+        key: RecordKey, digest: Digest16? = nil, owner: RecordKey? = nil, address: RecordKey? = nil,
+        addressDigest: Digest16? = nil, version: UInt64 = 0, state: State = .live, touchedAt: UnixTime,
+        expiresAt: UnixTime = .distantFuture, revision: UInt64 = 0, body: Secret
     ) {
         self.key = key
+        self.digest = digest
         self.owner = owner
         self.address = address
         self.addressDigest = addressDigest

@@ -15,6 +15,9 @@ public struct Secret: Sendable {
     @usableFromInline nonisolated(unsafe) let storage: SecretStorage
 
     /// Copies `bytes` into storage of its own. The caller wipes its copy if it held one for itself.
+    ///
+    /// Inlined, so that each collection's own copy is made: a stranger's would cost a thousand instructions.
+    @inlinable
     public init(_ bytes: some Collection<UInt8>) {
         storage = SecretStorage.make(count: bytes.count)
         _ = UnsafeMutableBufferPointer(start: storage.start, count: storage.count).initialize(from: bytes)

@@ -43,25 +43,12 @@ package enum Base64 {
     private static func append(
         _ bytes: UnsafeRawBufferPointer, _ alphabet: Alphabet, to out: inout [UInt8]
     ) {
-        let digits = alphabet == .standard ? standardDigits : urlDigits
-        out.reserveCapacity(out.count + encodedCount(bytes.count))
-        digits.withUnsafeBufferPointer { digits in
-            let whole = bytes.count / 3
-            for index in 0..<whole {
-                let (first, second) = (bytes[3 * index], bytes[3 * index + 1])
-                let third = bytes[3 * index + 2]
-                out.append(digits[Int(first >> 2)])
-                out.append(digits[Int((first & 3) << 4 | second >> 4)])
-                out.append(digits[Int((second & 15) << 2 | third >> 6)])
-                out.append(digits[Int(third & 63)])
-            }
-            let left = bytes.count - 3 * whole
-            guard left > 0 else { return }
-            let (first, second) = (bytes[3 * whole], left == 2 ? bytes[3 * whole + 1] : 0)
-            out.append(digits[Int(first >> 2)])
-            out.append(digits[Int((first & 3) << 4 | second >> 4)])
-            if left == 2 { out.append(digits[Int((second & 15) << 2)]) }
-            if alphabet == .standard { out.append(contentsOf: repeatElement(0x3D, count: 3 - left)) }
+        let start = out.count
+        let unpadded = (bytes.count * 8 + 5) / 6
+        let count = alphabet == .standard ? encodedCount(bytes.count) : unpadded
+        out.append(contentsOf: repeatElement(0x3D, count: count))
+        out.withUnsafeMutableBytes { raw in
+            write(bytes, alphabet, into: UnsafeMutableRawBufferPointer(rebasing: raw[start...]))
         }
     }
 
@@ -71,24 +58,46 @@ package enum Base64 {
     /// Writes the padded spelling into memory of exactly ``encodedCount(_:)`` bytes. For hot paths.
     package static func encode(_ bytes: UnsafeRawBufferPointer, into out: UnsafeMutableRawBufferPointer) {
         precondition(out.count == encodedCount(bytes.count), "as many characters as the bytes need")
-        standardDigits.withUnsafeBufferPointer { digits in
+        write(bytes, .standard, into: out)
+        switch bytes.count % 3 {
+        case 1: (out[out.count - 2], out[out.count - 1]) = (0x3D, 0x3D)
+        case 2: out[out.count - 1] = 0x3D
+        default: break
+        }
+    }
+
+    /// The digits without padding. Each three bytes are read before their four digits are written, so that
+    /// these may stand over bytes that were read before.
+    private static func write(
+        _ bytes: UnsafeRawBufferPointer, _ alphabet: Alphabet, into out: UnsafeMutableRawBufferPointer
+    ) {
+        let pairs = alphabet == .standard ? standardPairs : urlPairs
+        pairs.withUnsafeBufferPointer { pairs in
             let whole = bytes.count / 3
             for index in 0..<whole {
-                let (first, second) = (bytes[3 * index], bytes[3 * index + 1])
-                let third = bytes[3 * index + 2]
-                out[4 * index] = digits[Int(first >> 2)]
-                out[4 * index + 1] = digits[Int((first & 3) << 4 | second >> 4)]
-                out[4 * index + 2] = digits[Int((second & 15) << 2 | third >> 6)]
-                out[4 * index + 3] = digits[Int(third & 63)]
+                let place = 3 * index
+                let word = Int(bytes[place]) << 16 | Int(bytes[place + 1]) << 8 | Int(bytes[place + 2])
+                out.storeBytes(of: pairs[word >> 12], toByteOffset: 4 * index, as: UInt16.self)
+                out.storeBytes(of: pairs[word & 0xFFF], toByteOffset: 4 * index + 2, as: UInt16.self)
             }
             let left = bytes.count - 3 * whole
             guard left > 0 else { return }
-            let (first, second) = (bytes[3 * whole], left == 2 ? bytes[3 * whole + 1] : 0)
-            out[4 * whole] = digits[Int(first >> 2)]
-            out[4 * whole + 1] = digits[Int((first & 3) << 4 | second >> 4)]
-            out[4 * whole + 2] = left == 2 ? digits[Int((second & 15) << 2)] : 0x3D
-            out[4 * whole + 3] = 0x3D
+            let (first, second) = (Int(bytes[3 * whole]), left == 2 ? Int(bytes[3 * whole + 1]) : 0)
+            let word = first << 16 | second << 8
+            out.storeBytes(of: pairs[word >> 12], toByteOffset: 4 * whole, as: UInt16.self)
+            if left == 2 {
+                let third = withUnsafeBytes(of: pairs[word & 0xFFF]) { $0[0] }
+                out[4 * whole + 2] = third
+            }
         }
+    }
+
+    /// Two digits for each twelve bits, as they stand in memory: 8 KiB.
+    private static let standardPairs = pairs(standardDigits)
+    private static let urlPairs = pairs(urlDigits)
+
+    private static func pairs(_ digits: [UInt8]) -> [UInt16] {
+        (0..<4_096).map { UInt16(littleEndian: UInt16(digits[$0 >> 6]) | UInt16(digits[$0 & 63]) << 8) }
     }
 
     /// Spells the last `count` bytes of a memory over all of it, which has exactly ``encodedCount(_:)`` bytes

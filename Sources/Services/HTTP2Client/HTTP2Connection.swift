@@ -43,6 +43,8 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     var unsentBytes = 0
     var usualBodyBytes = 1024
     var submittedCount = 0
+    /// Bytes of the last write.
+    private var lastWritten = 0
     var closedCount = 0
     var drainToTell = false
     var turning = false
@@ -357,11 +359,14 @@ extension HTTP2Connection {
         guard let context, let session else { return }
         var more = true
         while more, context.channel.isWritable, state.phase != .ended {
-            var buffer = context.channel.allocator.buffer(capacity: 2048)
+            // As much as the last one had, and a little more: one that grows is copied, and wiped, each time.
+            let room = min(Self.writeLimitBytes, lastWritten + lastWritten / 4)
+            var buffer = context.channel.allocator.buffer(capacity: max(2_048, room))
             guard let left = session.produce(into: &buffer, limitBytes: Self.writeLimitBytes) else {
                 return fail(.protocolViolation)
             }
             more = left
+            lastWritten = buffer.readableBytes
             if buffer.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(buffer), promise: nil) }
         }
     }

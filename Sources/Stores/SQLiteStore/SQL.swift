@@ -179,7 +179,10 @@ extension SQL {
         else { return nil }
         let count = Int(sqlite3_column_bytes(statement, column))
         guard count <= RowBounds.textBytes else { return nil }
-        return String(validating: UnsafeBufferPointer(start: base, count: count), as: UTF8.self)
+        let bytes = UnsafeBufferPointer(start: base, count: count)
+        // Ours are ASCII, which needs no look at each character.
+        if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
+        return String(validating: bytes, as: UTF8.self)
     }
 
     /// Whether a text begins so, whatever stands behind it.

@@ -109,6 +109,44 @@ struct BrokenRowTests {
         #expect(ended == [Self.lane: 2], "the broken ones, counted with their lane")
     }
 
+    private static let caller = Array("a caller's name".utf8)
+
+    private static func record(_ space: Space) -> PushModel.Record {
+        PushModel.Record(
+            key: RecordKey(space, Secret(caller)), touchedAt: UnixTime(milliseconds: 1), body: Secret(caller))
+    }
+
+    @Test("A row that was changed under the relay is broken, whoever's it is")
+    func changedBelow() async throws {
+        let folder = try TemporaryStore()
+        defer { folder.remove() }
+        let world = ManualClock().world(seed: 9)
+        let engine = try SQLiteStore(path: folder.path, owner: Self.owner, world: world)
+        let store = try await SealedStore(engine: engine, keys: AtRestKeys.generate(world), world: world)
+        for room in ["main/server", "main/realm", "main/device"] {
+            let space = Space(text: room)
+            let key = RecordKey(space, Secret(Self.caller))
+            #expect(try await store.apply([.put(Self.record(space), if: .any)]) == .committed)
+            for _ in 0..<2 {
+                let found = try #require(try await store.find([key]).first ?? nil)
+                #expect(found.body == Secret(Self.caller) && found.digest != nil)
+            }
+            // A later put is seen at once.
+            var next = Self.record(space)
+            next.body = Secret("another body".utf8)
+            #expect(try await store.apply([.put(next, if: .any)]) == .committed)
+            #expect(try #require(try await store.find([key]).first ?? nil).body == next.body)
+        }
+        try await engine.maintain { _, db in
+            try db.execute(sql: "UPDATE records SET touched_at = touched_at + 1")
+        }
+        for room in ["main/server", "main/realm", "main/device"] {
+            let key = RecordKey(Space(text: room), Secret(Self.caller))
+            #expect((try await store.find([key]).first ?? nil) == nil, "\(room)")
+        }
+        try engine.close()
+    }
+
     @Test("columns that cannot be what was written put one row aside, in a file that opens all the same")
     func columns() async throws {
         let folder = try TemporaryStore()

@@ -123,7 +123,7 @@ extension ZulipRelay {
         Push(
             message: item.message(to: registration, fallbacks),
             pushClass: item.pushClass, origin: origin, record: name,
-            touchedAt: record.touchedAt, registeredAddress: record.addressDigest,
+            recordDigest: record.digest, touchedAt: record.touchedAt, registeredAddress: record.addressDigest,
             custodyEnds: now + ZulipLimits.custody,
             repeatIdentity: item.identity(registration.token))
     }

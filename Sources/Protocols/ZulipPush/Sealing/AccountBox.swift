@@ -49,8 +49,14 @@ public enum AccountBox {
     package static func seal(
         _ plain: Secret, to key: PushPublicKey, ephemeral: X25519KeyPair
     ) throws(ZulipError) -> Secret {
-        do {
-            return Secret(Base64.encode(try SealedBox.seal(plain, to: key.bytes, ephemeral: ephemeral)))
+        let count = plain.count + overheadBytes
+        // Sealed at the end of its room, and spelled over it.
+        do throws(CryptoError) {
+            return try Secret(count: Base64.encodedCount(count)) { room throws(CryptoError) in
+                let end = UnsafeMutableRawBufferPointer(rebasing: room[(room.count - count)...])
+                try SealedBox.seal(plain, to: key.bytes, ephemeral: ephemeral, into: end)
+                Base64.spell(last: count, in: room)
+            }
         } catch { throw ZulipError(.invalidPushKey) }
     }
 

@@ -9,9 +9,9 @@ struct BenchZulipSealsCommand: SealbellCommand {
         commandName: "zulip-seals",
         abstract: "Measures what an origin's sealed contents cost beside libsodium's own seal.",
         discussion: """
-            In one process, turn by turn, by its CPU time: crypto_box_seal into memory that is there (bare), \
-            and the origin's way from a padded content to Base64, in the four sizes of padding. Passed means: \
-            at most 1.15 times the bare seal in each.
+            In one process, turn by turn, by its CPU time: crypto_box_seal into memory that is there \
+            (bare), and the origin's way from a padded content to Base64, in the four sizes of padding. \
+            Passed means: at most 1.15 times the bare seal in each.
             """)
 
     @Option(help: "Rounds, 3 to 1,000; each takes about a second.")
