@@ -50,8 +50,8 @@ struct Destination: Sendable {
     /// Those that wait come back one behind the other, so that the ones of a destination that is out do not
     /// fill the lane's memory: beyond the first seconds' worth they wait in the store.
     ///
-    /// - Parameter mayDoubt: false: the lane has as many requests under way as may be to those that have not
-    ///   answered.
+    /// - Parameter mayDoubt: false: the lane has as many requests under way as may be to others that have
+    ///   not answered.
     mutating func wait(
         for push: OwedPush, at instant: ContinuousClock.Instant, mayDoubt: Bool = true
     ) -> Duration? {
@@ -61,8 +61,8 @@ struct Destination: Sendable {
             probes.end()
         }
         guard let wait = wait(at: instant) else {
-            if reach.silences > 0, !mayDoubt { return silentCap }
-            return inFlight < window ? nil : tickSpan
+            let mayLeave = inFlight < window && (mayDoubt || reach.silences == 0)
+            return mayLeave ? nil : tickSpan
         }
         guard push.pushClass != .urgent else { return wait }
         let turn = max(instant + wait, (lastReturn ?? instant) + returns)
@@ -160,8 +160,12 @@ struct Destinations: Sendable {
 
     init(limits: DeliveryLimits) { self.limits = limits }
 
-    /// Whether one whose last answer was none may have one more request.
-    var mayDoubt: Bool { doubtful < limits.doubtfulRequests }
+    /// Whether that one may have one more request although its last answer was none: what counts is the
+    /// others', so that a lane of one destination has its window alone.
+    func mayDoubt(_ number: Int) -> Bool {
+        let own = places[number].map { known[$0].destination.doubtfulRequests } ?? 0
+        return doubtful - own < limits.doubtfulRequests
+    }
 
     var numbers: Set<Int> { Set(places.keys) }
     var held: Int { known.count { $0.destination.isHeld } }

@@ -52,7 +52,7 @@ struct LaneHealth: Sendable {
     /// How long a push must wait for its destination or its address; `nil`: it may leave.
     mutating func wait(of entry: LaneQueue.Entry, at instant: ContinuousClock.Instant) -> Duration? {
         if let number = entry.destination {
-            let mayDoubt = destinations.mayDoubt
+            let mayDoubt = destinations.mayDoubt(number)
             let wait = destinations.change(number) {
                 $0.wait(for: entry.push, at: instant, mayDoubt: mayDoubt)
             }

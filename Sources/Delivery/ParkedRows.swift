@@ -142,8 +142,10 @@ struct ParkedRows: Sendable {
         for level in claimClasses.levels {
             let isSeen = claim.allSeen.map { level <= Int($0.rawValue) } ?? false
             let due = isSeen && claim.next <= claim.begun ? claim.begun + retryClaim : claim.next
-            // A claim before its time says nothing of what is due now.
-            claimNotBefore[level] = claim.isHurried ? .distantPast : min(claimNotBefore[level], due)
+            // A claim before its time says nothing of what is due now; one that brought nothing may have
+            // failed.
+            let early = claim.pushes.isEmpty ? claim.asked + retryClaim : .distantPast
+            claimNotBefore[level] = min(claimNotBefore[level], claim.isHurried ? early : due)
         }
         if claim.isHurried { hurried = claim.isLast ? 0 : max(0, hurried - max(1, claim.pushes.count)) }
     }
@@ -195,6 +197,8 @@ struct LaneClaim: Sendable {
     let begun: UnixTime
     /// It brings what is not due yet.
     let isHurried: Bool
+    /// When it was made.
+    var asked: UnixTime { isHurried ? begun + (.zero - longestWait) : begun }
     private let longestWait: Duration
     private(set) var pushes: [OwedPush] = []
     /// When the store may be asked again for these classes. Unless it says better: a failure is tried again

@@ -187,7 +187,8 @@ extension SealedStore: Registry {
     /// (1; of an expired one its time too, 8) ‖ touched (8) ‖ expires (8), numbers big-endian.
     static func place(of row: StoredRecord) -> [UInt8] {
         let head = "record/1/"
-        // The head, a zero, seven words of sixteen bytes at most, and four bytes.
+        // Beside the space: the head and its zero, three digests and what stands before two of them, four
+        // words and two bytes: 95.
         return [UInt8](unsafeUninitializedCapacity: 128 + row.space.utf8.count) { out, count in
             var cursor = PlaceCursor(out)
             cursor.put(head.utf8)

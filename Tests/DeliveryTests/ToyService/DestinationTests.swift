@@ -228,7 +228,7 @@ struct SilentDestinationTests {
         let instant = ContinuousClock.now
         var known = Destinations(limits: limits)
         func leaves(_ number: Int) -> Bool {
-            let mayDoubt = known.mayDoubt
+            let mayDoubt = known.mayDoubt(number)
             return known.change(number) { destination in
                 guard destination.wait(for: samplePush(1), at: instant, mayDoubt: mayDoubt) == nil else {
                     return false

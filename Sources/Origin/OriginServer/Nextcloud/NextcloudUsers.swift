@@ -189,6 +189,8 @@ package final class NextcloudUsers: Sendable {
         guard try await read(user.name)?.registrations.devices.contains(where: { $0.tokenID == number })
             ?? false
         else { return false }
+        // First: whoever is killed in between still has the device to name, and nobody has a way in.
+        try await ground.people.revoke(number, of: user.name)
         let origin = ground.origin
         _ = try await change(user, makes: false) { registrations, moment throws(NextcloudError) in
             try registrations.receive(
@@ -198,7 +200,6 @@ package final class NextcloudUsers: Sendable {
                     displayName: user.name, userAgent: ""),
                 conditions: moment.conditions, at: origin, now: moment.now)
         }
-        try await ground.people.revoke(number, of: user.name)
         return true
     }
 
