@@ -86,13 +86,16 @@ struct AcknowledgementTests {
 
     @Test(
         "Who must prove himself does: on demand, or to a relay that challenges first and says NOTICE",
-        arguments: [false, true], [false, true])
-    func proof(_ isFirst: Bool, _ byNotice: Bool) async throws {
+        arguments: [(false, false), (false, true), (true, false), (true, true)], [0, 150])
+    func proof(_ kind: (isFirst: Bool, byNotice: Bool), _ delay: Int) async throws {
+        let (isFirst, byNotice) = kind
         let rig = try await rig {
             $0.authenticatesPublishers = true
             $0.authentication = isFirst ? .onConnect : .onDemand
             $0.refusesByNoticeAlone = byNotice && isFirst
             $0.takesProofsSilently = byNotice
+            // Longer than the grace: the proof is on its way before the refusal comes.
+            $0.answerDelay = .milliseconds(delay)
         }
         #expect(await missed(try rig.publisher(), [try rig.token()]) == nil)
         let counters = rig.relays[0].counters

@@ -70,6 +70,28 @@ struct RelayTalkTests {
         #expect(run([Self.challenge, .quiet, .quiet, ok(true)]) == proves)
     }
 
+    @Test("A relay that is slower than the grace refuses what was said before the proof, and not what comes")
+    func lateRefusals() {
+        let own = ok(true, id: Self.proof)
+        let late = ok(false, "auth-required: ")
+        let proves: [Action] = [.prove(challenge: "c"), .ask]
+        for refusal in [late, ok(false, "restricted: "), notice("restricted: no")] {
+            #expect(run([Self.challenge, .quiet, refusal, own, ok(true)]) == proves + [.end(.granted)])
+            #expect(run([Self.challenge, .quiet, own, refusal, ok(true)]) == proves + [.end(.granted)])
+            #expect(run([Self.challenge, .quiet, .quiet, refusal, ok(true)]) == proves + [.end(.granted)])
+        }
+        // The second refusal is of what was said behind the proof.
+        #expect(
+            run([Self.challenge, .quiet, late, own, late]) == proves + [.end(.refused(.authRequired))])
+        #expect(
+            run([Self.challenge, .quiet, notice("no"), .quiet, notice("no"), .quiet])
+                == proves + [.end(.refused(nil))])
+        // What no proof mends counts at once.
+        #expect(
+            run([Self.challenge, .quiet, ok(false, "blocked: ")])
+                == [.prove(challenge: "c"), .end(.refused(.blocked))])
+    }
+
     @Test("A NOTICE alone is a refusal, and one before the answer is none")
     func notices() {
         #expect(run([notice("rate-limited: slow"), .quiet]) == [.end(.refused(.rateLimited))])

@@ -84,7 +84,7 @@ public struct NostrRelayKnobs: Sendable, Equatable {
     /// Nothing that a client says is answered, and nothing is sent. PINGs are answered still.
     public var isSilent = false
     public var ignoresPing = false
-    /// Everything is said so much later.
+    /// Everything but what is said on connecting is said so much later.
     public var answerDelay = Duration.zero
     /// The connection is closed with `closeCode` after so many messages from the client.
     public var closesAfterMessages: Int?

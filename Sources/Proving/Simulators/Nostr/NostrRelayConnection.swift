@@ -68,7 +68,8 @@ final class NostrRelayConnection: WebSocketUser, @unchecked Sendable {
     func opened(_ link: WebSocketLink) {
         guard hub.add(self) else { return link.close(.tryAgainLater) }
         self.link = link
-        let knobs = hub.knobs
+        var knobs = hub.knobs
+        knobs.answerDelay = .zero
         link.answersPings = !knobs.ignoresPing
         if knobs.speaksFirst, let event = hub.stored.first {
             say(.event(subscription: "1-1", event), knobs)

@@ -43,6 +43,9 @@ struct RelayTalk: Sendable {
     private var proof = Proof.none
     /// A NOTICE came for an answer. The outer value: whether one did.
     private var notice: NostrReason??
+    /// How often the wish was said and not answered: a relay that is slower than the grace refuses what was
+    /// said before the proof when the proof, or the wish once more, is already on its way.
+    private var unanswered = 0
 
     init(_ wish: Wish) { self.wish = wish }
 
@@ -62,7 +65,7 @@ struct RelayTalk: Sendable {
 
     mutating func take(_ event: Event) -> Action? {
         switch event {
-        case .opened: return .ask
+        case .opened: return ask()
         case .said(.challenge(let text)):
             challenge = text
             if case .wanted = proof { return prove() }
@@ -88,15 +91,37 @@ struct RelayTalk: Sendable {
 
     /// A refusal for want of a proof is mended once: by a key that nobody has seen, which says nothing of us.
     private mutating func refused(_ reason: NostrReason?) -> Action? {
-        guard case .none = proof, reason == .authRequired || (reason == .restricted && challenge != nil)
-        else { return .end(.refused(reason)) }
+        let wantsProof = reason == .authRequired || (reason == .restricted && challenge != nil)
+        if wantsProof, takesAsEarlier() { return nil }
+        guard case .none = proof, wantsProof else { return .end(.refused(reason)) }
+        unanswered -= 1
         return prove()
     }
 
     private mutating func noticed(_ reason: NostrReason?) -> Action? {
-        if case .none = proof, challenge != nil { return prove() }
+        if takesAsEarlier() { return nil }
+        if case .none = proof, challenge != nil {
+            unanswered -= 1
+            return prove()
+        }
         notice = .some(reason)
         return nil
+    }
+
+    /// Whether a refusal is the answer to what was said before the proof; it is then counted as that.
+    private mutating func takesAsEarlier() -> Bool {
+        switch proof {
+        case .none, .wanted: return false
+        case .sent: guard unanswered > 0 else { return false }
+        case .answered: guard unanswered > 1 else { return false }
+        }
+        unanswered -= 1
+        return true
+    }
+
+    private mutating func ask() -> Action {
+        unanswered += 1
+        return .ask
     }
 
     private mutating func prove() -> Action? {
@@ -112,7 +137,7 @@ struct RelayTalk: Sendable {
 
     private mutating func proofAnswered(_ isAccepted: Bool) -> Action {
         proof = .answered
-        return isAccepted ? .ask : .end(.refused(.authRequired))
+        return isAccepted ? ask() : .end(.refused(.authRequired))
     }
 
     private mutating func silence() -> Action? {
@@ -122,7 +147,7 @@ struct RelayTalk: Sendable {
         case .sent:
             // nostr-relay takes a proof without a word; the next answer shows it.
             proof = .answered
-            return .ask
+            return ask()
         case .none: return challenge == nil ? nil : prove()
         case .answered: return nil
         }
