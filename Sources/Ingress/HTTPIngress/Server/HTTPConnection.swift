@@ -171,11 +171,9 @@ final class HTTPConnection: ChannelDuplexHandler {
         switch part {
         case .head(let head): begin(head)
         case .body(let piece):
-            guard var assembly = request else { return }
-            request = nil
-            let step = assembly.take(piece, core, cut: cut)
-            request = assembly
-            deadline = assembly.deadline(core.limits)
+            guard let request else { return }
+            let step = request.take(piece, core, cut: cut)
+            deadline = request.deadline(core.limits)
             carryOut(step)
         case .end: complete()
         }
@@ -198,7 +196,7 @@ final class HTTPConnection: ChannelDuplexHandler {
         serial &+= 1
         let checked: CheckedHead
         do throws(HeadFault) { checked = try CheckedHead(head) } catch { return refuse(error.refusal) }
-        var assembly = RequestAssembly(
+        let assembly = RequestAssembly(
             checked, core.router, from: socket, isTLS: isTLS, begunAt: headBegunAt, core)
         headBegunAt = nil
         deadline = assembly.deadline(core.limits)
@@ -221,9 +219,9 @@ final class HTTPConnection: ChannelDuplexHandler {
     }
 
     private func complete() {
-        guard phase == .reading, let context, request != nil else { return }
+        guard phase == .reading, let context, let request else { return }
         // It has made way, and was not told yet.
-        guard request?.end(core) == true, let request else { return refuse(.slowSender) }
+        guard request.end(core) else { return refuse(.slowSender) }
         phase = .answering
         guard let entry = request.entry else {
             core.metrics.count(.notFound)

@@ -19,11 +19,17 @@ final class InstalledRouter: Sendable {
     }
 }
 
-/// A complete request on its way to its face.
-struct IngressJob: Sendable {
+/// A complete request on its way to its face. By reference, because it changes hands several times.
+final class IngressJob: Sendable {
     let entry: FaceEntry
     let inbound: HTTPInbound
     let reply: IngressReply
+
+    init(entry: FaceEntry, inbound: HTTPInbound, reply: IngressReply) {
+        self.entry = entry
+        self.inbound = inbound
+        self.reply = reply
+    }
 }
 
 /// The way back to the connection; the serial number tells whether it still waits for this answer.

@@ -3,7 +3,9 @@ import NIOHTTP1
 import PushModel
 
 /// One request while its body arrives: a state machine without a socket.
-struct RequestAssembly {
+///
+/// By reference: it is some thirty fields, which every step of the connection would copy.
+final class RequestAssembly {
     enum Step: Equatable {
         case goOn
         /// The client waits to be told before it sends the body.
@@ -55,7 +57,7 @@ struct RequestAssembly {
     }
 
     /// What follows from the head alone, before a byte of the body is read.
-    mutating func first(_ core: ListenerCore) -> Step {
+    func first(_ core: ListenerCore) -> Step {
         guard let entry else { return head.hasBody ? .refuse(.notFound) : .goOn }
         guard core.failures.admits(client, entry.face.name, credential) else { return .refuse(.clientShare) }
         guard head.hasBody else { return .goOn }
@@ -74,7 +76,7 @@ struct RequestAssembly {
     /// Takes a piece of the body if route, client and listener have room for it.
     ///
     /// - Parameter cut: makes what ends this request when others want its room.
-    mutating func take(
+    func take(
         _ piece: ByteBuffer, _ core: ListenerCore, cut: () -> @Sendable () -> Void
     ) -> Step {
         let count = piece.readableBytes
@@ -83,10 +85,10 @@ struct RequestAssembly {
             return .goOn
         }
         guard received + count <= bodyLimitBytes else { return .refuse(.bodyTooLarge) }
-        let (client, credential, face) = (client, credential, entry?.face.name)
         let grant = core.reserve(
             count, behind: received, of: client, place: &place,
-            isProven: { face.map { core.failures.isGood(client, $0, credential) } ?? false }, cut: cut)
+            isProven: { entry.map { core.failures.isGood(client, $0.face.name, credential) } ?? false },
+            cut: cut)
         switch grant {
         case .granted: break
         case .clientFull: return .refuse(.clientShare)
@@ -105,14 +107,14 @@ struct RequestAssembly {
     /// The body is whole.
     ///
     /// - Returns: false when it has made way meanwhile.
-    mutating func end(_ core: ListenerCore) -> Bool {
+    func end(_ core: ListenerCore) -> Bool {
         guard core.leave(place) else { return false }
         place = nil
         return true
     }
 
     /// Gives back what it holds.
-    mutating func drop(_ core: ListenerCore) {
+    func drop(_ core: ListenerCore) {
         if end(core) { core.release(received, of: client) }
         received = 0
     }
