@@ -10,7 +10,7 @@ final class FirstAttempts: Sendable {
         fileprivate struct State {
             var outcomes: [FirstOutcome]
             var remaining: Int
-            var continuation: CheckedContinuation<[FirstOutcome], Never>?
+            var continuation: LockedContinuation<[FirstOutcome]>?
             /// Pushes that are being withdrawn: the reply waits for that commit, beyond its deadline.
             var withdrawn: Set<Int> = []
             var isExpired = false
@@ -91,7 +91,7 @@ final class FirstAttempts: Sendable {
         }
 
         func wait() async -> [FirstOutcome] {
-            await withCheckedContinuation { continuation in
+            await withLockedContinuation { continuation in
                 let done = state.withLock { state -> [FirstOutcome]? in
                     if state.isDone { return state.outcomes }
                     state.continuation = continuation
@@ -102,8 +102,7 @@ final class FirstAttempts: Sendable {
         }
 
         private func finish(_ step: (inout State) -> Bool) {
-            let ready = state.withLock {
-                state -> (CheckedContinuation<[FirstOutcome], Never>, [FirstOutcome])? in
+            let ready = state.withLock { state -> (LockedContinuation<[FirstOutcome]>, [FirstOutcome])? in
                 guard !state.isDone, step(&state) else { return nil }
                 state.isDone = true
                 guard let continuation = state.continuation else { return nil }

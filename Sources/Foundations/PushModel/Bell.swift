@@ -4,7 +4,7 @@ import Synchronization
 package final class Bell: Sendable {
     private struct State {
         var rung = false
-        var waiter: CheckedContinuation<Void, Never>?
+        var waiter: LockedContinuation<Void>?
     }
 
     private let state = Mutex(State())
@@ -12,7 +12,7 @@ package final class Bell: Sendable {
     package init() {}
 
     package func ring() {
-        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+        let waiter = state.withLock { state -> LockedContinuation<Void>? in
             guard let waiter = state.waiter else {
                 state.rung = true
                 return nil
@@ -36,7 +36,7 @@ package final class Bell: Sendable {
     package func waitThroughCancellation() async { await pause { false } }
 
     private func pause(unless goesOnAnyway: () -> Bool) async {
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+        await withLockedContinuation(of: Void.self) { continuation in
             let goesOn = state.withLock { state -> Bool in
                 if state.rung || goesOnAnyway() {
                     state.rung = false
