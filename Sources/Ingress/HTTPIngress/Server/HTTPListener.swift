@@ -184,15 +184,9 @@ package final class HTTPListener: Service, Sendable {
             for register in registers.values {
                 guard let mailbox = core.mailboxes[ObjectIdentifier(register.loop)] else { continue }
                 let executor = LoopExecutor(register.loop)
-                consumers.addTask(executorPreference: executor) { await self.serveAll(from: mailbox) }
-            }
-        }
-    }
-
-    private func serveAll(from mailbox: Mailbox<IngressJob>) async {
-        await withDiscardingTaskGroup { requests in
-            while let jobs = await mailbox.take() {
-                for job in jobs { requests.addTask { await self.serve(job) } }
+                consumers.addTask(executorPreference: executor) {
+                    await mailbox.serveAll { await self.serve($0) }
+                }
             }
         }
     }
@@ -210,6 +204,7 @@ package final class HTTPListener: Service, Sendable {
             let isStopping = drainEnds.withLock { $0 != nil }
             let span = isStopping ? min(core.limits.drainSweep, core.limits.sweep) : core.limits.sweep
             do { try await core.world.sleep(core.world.instant() + span) } catch { return }
+            for mailbox in core.mailboxes.values { mailbox.endUnneeded() }
             let now = core.world.instant()
             if let change = core.strains.change(at: now) { strained(change) }
             if let end = drainEnds.withLock({ $0 }), now >= end {

@@ -1,0 +1,219 @@
+import NIOCore
+import NIOPosix
+import Synchronization
+import Testing
+
+@testable import HTTPIngress
+
+/// Runs tasks when it is told to.
+private final class HandExecutor: TaskExecutor {
+    private let jobs = Mutex<[UnownedJob]>([])
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        jobs.withLock { $0.append(job) }
+    }
+
+    /// Until nothing is left to run.
+    func run() {
+        while let job = jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+            job.runSynchronously(on: asUnownedTaskExecutor())
+        }
+    }
+}
+
+private final class Item: Sendable {
+    let number: Int
+    init(_ number: Int) { self.number = number }
+}
+
+/// A mailbox whose elements are served for as long as the test wants.
+private final class Stage: Sendable {
+    let mailbox = Mailbox<Item>(capacity: 100)
+    private let executor = HandExecutor()
+    private let held = Mutex<[Int: CheckedContinuation<Void, Never>]>([:])
+    private let loop = MultiThreadedEventLoopGroup.singleton.any()
+    private let isOver = Mutex(false)
+
+    init() {
+        Task(executorPreference: executor) {
+            await self.mailbox.serveAll { item in await self.hold(item.number) }
+            self.isOver.withLock { $0 = true }
+        }
+    }
+
+    var served: Int { held.withLock(\.count) }
+    var hasEnded: Bool { isOver.withLock { $0 } }
+
+    private func hold(_ number: Int) async {
+        // Bound: each test ends what it has offered, and runs the tasks itself.
+        await withCheckedContinuation { own in held.withLock { $0[number] = own } }
+    }
+
+    func offer(_ numbers: Range<Int>) {
+        for number in numbers { #expect(mailbox.offer(Item(number))) }
+    }
+
+    /// Lets the serving of these end, once tasks run.
+    func end(_ numbers: Range<Int>) {
+        for number in numbers { held.withLock { $0.removeValue(forKey: number) }?.resume() }
+    }
+
+    func run() async throws { try await loop.submit { self.executor.run() }.get() }
+}
+
+@Suite("A loop's requests are served at once, by few tasks", .timeLimit(.minutes(30)))
+struct MailboxTests {
+    @Test("However many are held, the next is served at once, and each element once")
+    func atOnce() async throws {
+        let stage = Stage()
+        stage.offer(0..<20)
+        try await stage.run()
+        #expect(stage.served == 20)
+        stage.end(0..<10)
+        stage.offer(20..<50)
+        try await stage.run()
+        #expect(stage.served == 40)
+        stage.end(10..<50)
+        stage.mailbox.close()
+        try await stage.run()
+        #expect(stage.hasEnded)
+    }
+
+    @Test("A task that has served one goes on with what waits")
+    func goesOn() async throws {
+        let stage = Stage()
+        stage.offer(0..<1)
+        try await stage.run()
+        for number in 1..<5 {
+            stage.end(number - 1..<number)
+            stage.offer(number..<number + 1)
+            try await stage.run()
+            #expect(stage.served == 1)
+        }
+        #expect(stage.mailbox.tasks == (parked: 0, made: 1))
+        stage.end(4..<5)
+        stage.mailbox.close()
+        try await stage.run()
+        #expect(stage.hasEnded)
+    }
+
+    @Test("Tasks stay beside many that are busy, and none beside a few")
+    func stays() async throws {
+        let stage = Stage()
+        stage.offer(0..<20)
+        try await stage.run()
+        stage.end(0..<6)
+        try await stage.run()
+        #expect(stage.mailbox.tasks == (parked: 6, made: 20))
+        stage.offer(20..<27)
+        try await stage.run()
+        #expect(stage.served == 21)
+        #expect(stage.mailbox.tasks == (parked: 0, made: 21))
+        stage.end(6..<23)
+        try await stage.run()
+        #expect(stage.served == 4)
+        #expect(stage.mailbox.tasks.parked == 17)
+        stage.end(23..<24)
+        try await stage.run()
+        #expect(stage.served == 3)
+        #expect(stage.mailbox.tasks.parked == 0)
+        stage.offer(27..<117)
+        try await stage.run()
+        stage.end(24..<97)
+        try await stage.run()
+        #expect(stage.served == 20)
+        #expect(stage.mailbox.tasks.parked == 64)
+        stage.end(97..<117)
+        try await stage.run()
+        #expect(stage.served == 0)
+        #expect(stage.mailbox.tasks.parked == 0)
+        stage.mailbox.close()
+        try await stage.run()
+        #expect(stage.hasEnded)
+    }
+
+    @Test("A task that stays holds nothing of what it has served")
+    func holdsNothing() async throws {
+        let stage = Stage()
+        stage.offer(1..<20)
+        weak var item: Item?
+        do {
+            let first = Item(0)
+            item = first
+            #expect(stage.mailbox.offer(first))
+        }
+        try await stage.run()
+        #expect(item != nil)
+        stage.end(0..<1)
+        try await stage.run()
+        #expect(stage.mailbox.tasks.parked == 1)
+        #expect(item == nil)
+        stage.end(1..<20)
+        stage.mailbox.close()
+        try await stage.run()
+        #expect(stage.hasEnded)
+    }
+
+    @Test("Tasks that nobody has needed between two looks end while others are held")
+    func unneeded() async throws {
+        let stage = Stage()
+        stage.offer(0..<20)
+        try await stage.run()
+        stage.end(0..<6)
+        try await stage.run()
+        func look() async throws -> Int {
+            stage.mailbox.endUnneeded()
+            try await stage.run()
+            return stage.mailbox.tasks.parked
+        }
+        #expect(try await look() == 6)
+        stage.offer(20..<22)
+        try await stage.run()
+        stage.end(20..<22)
+        try await stage.run()
+        #expect(stage.mailbox.tasks == (parked: 6, made: 20))
+        #expect(try await look() == 2, "four were not needed")
+        #expect(try await look() == 0)
+        #expect(stage.served == 14)
+        stage.end(6..<20)
+        stage.mailbox.close()
+        try await stage.run()
+        #expect(stage.hasEnded)
+    }
+
+    @Test("What waits at the close is served, nothing more is taken, and tasks that stay end")
+    func close() async throws {
+        let stage = Stage()
+        stage.offer(0..<20)
+        try await stage.run()
+        stage.end(0..<6)
+        try await stage.run()
+        stage.offer(20..<30)
+        stage.mailbox.close()
+        #expect(!stage.mailbox.offer(Item(30)))
+        try await stage.run()
+        #expect(stage.served == 24)
+        #expect(stage.mailbox.tasks.parked == 0)
+        #expect(!stage.hasEnded)
+        stage.end(6..<30)
+        try await stage.run()
+        #expect(stage.mailbox.tasks.parked == 0)
+        #expect(stage.hasEnded)
+    }
+
+    @Test("A full mailbox takes nothing more until tasks have what waits")
+    func full() async throws {
+        let stage = Stage()
+        stage.offer(0..<100)
+        #expect(!stage.mailbox.offer(Item(100)))
+        try await stage.run()
+        stage.offer(100..<101)
+        try await stage.run()
+        #expect(stage.served == 101)
+        stage.end(0..<101)
+        stage.mailbox.close()
+        try await stage.run()
+        #expect(stage.hasEnded)
+    }
+}
