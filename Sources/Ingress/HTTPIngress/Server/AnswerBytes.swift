@@ -15,44 +15,96 @@ struct AnswerFrame {
 let continueBytes: StaticString = "HTTP/1.1 100 Continue\r\n\r\n"
 
 extension ByteBuffer {
-    /// Appends a whole answer: head and body in one buffer, hence one write.
+    /// Appends a whole answer: head and body in one buffer, hence one write, and room for them once.
     ///
     /// There is no `Server` field: what runs here is nobody's business.
     mutating func writeAnswer(_ answer: HTTPOutbound, _ frame: AnswerFrame, date: [UInt8]) {
         let bodiless = answer.status == 204 || answer.status == 304
-        writeStaticString("HTTP/1.1 ")
-        writeDecimal(answer.status)
-        writeInteger(UInt8(ascii: " "))
-        writeString(HTTPResponseStatus(statusCode: answer.status).reasonPhrase)
-        writeStaticString("\r\ndate: ")
-        writeBytes(date)
-        if !bodiless {
-            writeStaticString("\r\ncontent-length: ")
-            writeDecimal(answer.body.count)
-            if answer.type != .none {
-                writeStaticString("\r\ncontent-type: ")
-                writeStaticString(answer.type.field)
+        let reason = HTTPResponseStatus(statusCode: answer.status).reasonPhrase
+        let room = Self.mostBytes(of: answer, reason, date)
+        writeWithUnsafeMutableBytes(minimumWritableBytes: room) { room in
+            var out = AnswerCursor(room)
+            out.put("HTTP/1.1 ")
+            out.put(decimal: answer.status)
+            out.put(UInt8(ascii: " "))
+            out.put(text: reason)
+            out.put("\r\ndate: ")
+            out.put(bytes: date)
+            if !bodiless {
+                out.put("\r\ncontent-length: ")
+                out.put(decimal: answer.body.count)
+                if answer.type != .none {
+                    out.put("\r\ncontent-type: ")
+                    out.put(answer.type.field)
+                }
             }
+            for header in answer.headers {
+                out.put("\r\n")
+                out.put(header.name)
+                out.put(": ")
+                out.put(value: header.value)
+            }
+            if frame.closes {
+                out.put("\r\nconnection: close")
+            } else if frame.isVersion10 {
+                out.put("\r\nconnection: keep-alive")
+            }
+            out.put("\r\n\r\n")
+            if !bodiless, !frame.isHeadOnly { out.put(bytes: answer.body) }
+            return out.count
         }
-        for header in answer.headers {
-            writeStaticString("\r\n")
-            writeStaticString(header.name)
-            writeStaticString(": ")
-            // A line break in a value would begin a field of somebody else's making.
-            writeBytes(header.value.utf8.lazy.filter { $0 >= 0x20 && $0 != 0x7F })
-        }
-        if frame.closes {
-            writeStaticString("\r\nconnection: close")
-        } else if frame.isVersion10 {
-            writeStaticString("\r\nconnection: keep-alive")
-        }
-        writeStaticString("\r\n\r\n")
-        if !bodiless, !frame.isHeadOnly { writeBytes(answer.body) }
     }
 
-    private mutating func writeDecimal(_ number: Int) {
-        if number >= 10 { writeDecimal(number / 10) }
-        writeInteger(UInt8(truncatingIfNeeded: 0x30 + number % 10))
+    /// The fixed words and two numbers of any size are less than 128 bytes.
+    private static func mostBytes(of answer: HTTPOutbound, _ reason: String, _ date: [UInt8]) -> Int {
+        var count = 128 + reason.utf8.count + date.count + answer.body.count
+        count += answer.type.field.withUTF8Buffer(\.count)
+        for header in answer.headers {
+            count += 4 + header.name.withUTF8Buffer(\.count) + header.value.utf8.count
+        }
+        return count
+    }
+}
+
+/// Writes an answer into room that was reckoned for it. What would go beyond it is left out.
+private struct AnswerCursor {
+    private let room: UnsafeMutableRawBufferPointer
+    private(set) var count = 0
+
+    init(_ room: UnsafeMutableRawBufferPointer) { self.room = room }
+
+    mutating func put(_ byte: UInt8) {
+        guard count < room.count else { return }
+        room[count] = byte
+        count += 1
+    }
+
+    mutating func put(bytes: UnsafeRawBufferPointer) {
+        guard bytes.count <= room.count - count else { return }
+        UnsafeMutableRawBufferPointer(rebasing: room[count...]).copyMemory(from: bytes)
+        count += bytes.count
+    }
+
+    mutating func put(bytes: [UInt8]) { bytes.withUnsafeBytes { put(bytes: $0) } }
+
+    mutating func put(_ word: StaticString) { word.withUTF8Buffer { put(bytes: UnsafeRawBufferPointer($0)) } }
+
+    mutating func put(text: String) {
+        var text = text
+        text.withUTF8 { put(bytes: UnsafeRawBufferPointer($0)) }
+    }
+
+    /// A line break in a value would begin a field of somebody else's making.
+    mutating func put(value: String) {
+        var value = value
+        value.withUTF8 { bytes in
+            for byte in bytes where byte >= 0x20 && byte != 0x7F { put(byte) }
+        }
+    }
+
+    mutating func put(decimal number: Int) {
+        if number >= 10 { put(decimal: number / 10) }
+        put(UInt8(truncatingIfNeeded: 0x30 + number % 10))
     }
 }
 
