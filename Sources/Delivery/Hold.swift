@@ -107,10 +107,18 @@ final class Hold: Sendable {
 }
 
 /// How long one call may stay: what it may be held for, its reply's wait included.
-package struct Stay: Sendable {
+///
+/// By reference: an instant's size is known only as the program runs, so that every function which waits and
+/// has one by value takes a block of its task's memory for each copy.
+package final class Stay: Sendable {
     let until: ContinuousClock.Instant
     /// What it keeps in memory meanwhile.
     let bytes: Int
+
+    init(until: ContinuousClock.Instant, bytes: Int) {
+        self.until = until
+        self.bytes = bytes
+    }
 }
 
 extension Intake {

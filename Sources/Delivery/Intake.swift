@@ -36,39 +36,64 @@ package struct Intake: Sendable {
             try charge(verdict, instance, perMinute, &promise)
             if !verdict.pages.isEmpty { try await make(verdict.pages, verdict) }
             guard !verdict.pushes.isEmpty || !verdict.changes.isEmpty else {
-                return await reply(verdict.reply, .nothing, until: nil)
+                return await reply(verdict.reply, .nothing, in: nil)
             }
             let stay = stay ?? self.stay(bytes: verdict.pushes.reduce(0) { $0 + $1.message.bytes })
-            var call = Call(instance: instance, pushes: verdict.pushes, changes: verdict.changes)
-            call.origins = origins(of: verdict.pushes, at: instance)
-            call.holders = holders(of: call, verdict.turns, client)
-            var timing = verdict.reply
-            if perMinute > 0, !verdict.pushes.isEmpty {
-                switch pace(&call, perMinute, orRefuse: verdict.withheld == nil, &promise) {
-                case .taken: break
-                case .withheld(let places): if let reply = verdict.withheld { timing = reply(places) }
-                case .refused(let retryAfter): throw .tooFarAhead(retryAfter: retryAfter)
-                }
-            }
+            let (call, withheld) = try call(of: verdict, instance, client, perMinute, &promise)
             let asked: Asked?
             do throws(StoreError) { asked = try await ask(call) } catch {
                 asked = await askAgain(call, stay, after: error)
             }
-            switch asked {
-            case nil: throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
-            case .taken(let taken)?:
-                verdict.references?.note(references(of: taken))
-                return await reply(timing, taken, until: stay.until)
-            case .refused(let index)?:
-                guard let refusal = verdict.refusal else {
-                    throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
-                }
-                throw .refused(refusal(index))
-            }
+            let taken = try taken(asked, by: verdict)
+            return await reply(timing(of: verdict, withheld), taken, in: stay)
         } catch {
             // However long it was held, and whatever it was refused for: nothing of it is owed.
             core.pacer.giveBack(&promise)
             throw error
+        }
+    }
+
+    // What need not wait stands in functions of its own: in one that waits, each value whose size is known
+    // only as the program runs (a reply, an error, an instant) is a block of the task's memory.
+
+    /// What the store is to be asked for.
+    ///
+    /// - Returns: also the places of pushes that their pace has withheld, if any were.
+    private func call<Reply, Failure>(
+        of verdict: Verdict<Reply, Failure>, _ instance: ConfiguredName, _ client: ClientKey?,
+        _ perMinute: Int, _ promise: inout Pacer.Promise
+    ) throws(IntakeRefusal<Failure>) -> (Call, withheld: [Int]?) {
+        var call = Call(instance: instance, pushes: verdict.pushes, changes: verdict.changes)
+        call.origins = origins(of: verdict.pushes, at: instance)
+        call.holders = holders(of: call, verdict.turns, client)
+        guard perMinute > 0, !verdict.pushes.isEmpty else { return (call, nil) }
+        switch pace(&call, perMinute, orRefuse: verdict.withheld == nil, &promise) {
+        case .taken: return (call, nil)
+        case .withheld(let places): return (call, places)
+        case .refused(let retryAfter): throw .tooFarAhead(retryAfter: retryAfter)
+        }
+    }
+
+    private func timing<Reply, Failure>(
+        of verdict: Verdict<Reply, Failure>, _ withheld: [Int]?
+    ) -> ReplyTiming<Reply> {
+        guard let withheld, let reply = verdict.withheld else { return verdict.reply }
+        return reply(withheld)
+    }
+
+    private func taken<Reply, Failure>(
+        _ asked: Asked?, by verdict: Verdict<Reply, Failure>
+    ) throws(IntakeRefusal<Failure>) -> Taken {
+        switch asked {
+        case nil: throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+        case .taken(let taken)?:
+            verdict.references?.note(references(of: taken))
+            return taken
+        case .refused(let index)?:
+            guard let refusal = verdict.refusal else {
+                throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+            }
+            throw .refused(refusal(index))
         }
     }
 
@@ -264,106 +289,6 @@ package struct Intake: Sendable {
             call.holders = call.holders.without(withheld)
             return .withheld(withheld)
         case .refused(let retryAfter): return .refused(retryAfter: retryAfter)
-        }
-    }
-
-    /// - Parameter until: when the call's stay ends; `nil`: it has waited for nothing.
-    private func reply<Reply>(
-        _ timing: ReplyTiming<Reply>, _ taken: Taken, until: ContinuousClock.Instant?
-    ) async -> Reply {
-        switch timing {
-        case .now(let reply):
-            handOver(taken)
-            return reply
-        case .afterFirstAttempt(let deadline, let compose):
-            return compose(await firstOutcomes(taken, by: deadline, until: until).outcomes)
-        case .withdrawingAfterFirstAttempt(let deadline, let undoing, let compose):
-            let (outcomes, group) = await firstOutcomes(taken, by: deadline, until: until, undoing: undoing)
-            if outcomes.contains(where: \.isFailure) { await undo(group?.takeUndoing() ?? undoing) }
-            return compose(outcomes)
-        }
-    }
-
-    /// What was not undone with a withdrawal: there was none, but a push that no app serves, or the repeat of
-    /// one that has failed already.
-    private func undo(_ changes: [Change]) async {
-        guard !changes.isEmpty else { return }
-        // The peer hears of the failure in any case; a call with other bytes is taken without this.
-        do throws(StoreError) { _ = try await core.registry.apply(changes) } catch {
-            core.observer.refused(error)
-        }
-    }
-
-    private func firstOutcomes(
-        _ taken: Taken, by deadline: Duration, until: ContinuousClock.Instant?, undoing: [Change]? = nil
-    ) async -> (outcomes: [FirstOutcome], group: FirstAttempts.Group?) {
-        let now = core.world.instant()
-        // What the call was held for is gone from what its reply may wait.
-        let wait = until.map { core.limits.hold > .zero ? min(deadline, $0 - now) : deadline } ?? deadline
-        let group =
-            taken.places.isEmpty
-            ? nil
-            : core.firstAttempts.group(count: taken.places.count, deadline: now + wait, undoing: undoing)
-        guard let group else {
-            // Before the lane has them: for a repeat that waits they must not be withdrawn.
-            let outcomes = unwaited(taken, withdraws: undoing != nil)
-            handOver(taken)
-            return (outcomes, nil)
-        }
-        // Watched before the lane has the push, so that no answer can come too early.
-        taken.forEach { index, place, admission in
-            watch(admission, at: index, of: place, in: group, deadline: wait)
-        }
-        handOver(taken)
-        return (await group.wait(), group)
-    }
-
-    /// What a reply says that waits for nothing.
-    private func unwaited(_ taken: Taken, withdraws: Bool) -> [FirstOutcome] {
-        var outcomes: [FirstOutcome] = []
-        taken.forEach { _, place, admission in
-            let id: PushID? =
-                switch admission {
-                case .owed(let push)?: push.id
-                case .repeated(let id, nil)?: id
-                case .repeated?, .gone?, nil: nil
-                }
-            if withdraws, let id, !core.firstAttempts.promise(id) {
-                outcomes.append(.known(.retry))
-            } else {
-                outcomes.append(place.lane == nil ? .dropped : .pending)
-            }
-        }
-        return outcomes
-    }
-
-    /// Nobody waits for a push that is put off, nor for the repeat of one that would be.
-    private func watch(
-        _ admission: Admission?, at index: Int, of place: Place, in group: FirstAttempts.Group,
-        deadline: Duration
-    ) {
-        let wait = place.notBefore == nil ? place.lane?.expectedWait() : nil
-        switch admission {
-        case nil: group.note(.dropped, at: index)
-        case .gone?: group.note(.known(.rejected), at: index)
-        case .repeated(_, let first?)?: group.note(.known(first), at: index)
-        case .repeated(let id, nil)?:
-            if !core.firstAttempts.tell(id, to: group, at: index) {
-                watch(id, in: wait, at: index, group, deadline)
-            }
-        case .owed(let push)?:
-            watch(push.id, in: place.parked ? nil : wait, at: index, group, deadline)
-        }
-    }
-
-    /// Nobody waits for a lane that is halted or too far behind.
-    private func watch(
-        _ id: PushID, in wait: Duration?, at index: Int, _ group: FirstAttempts.Group, _ deadline: Duration
-    ) {
-        if wait.map({ $0 < deadline }) ?? false || group.withdraws && !core.firstAttempts.promise(id) {
-            core.firstAttempts.watch(id, for: group, at: index)
-        } else {
-            group.note(.pending, at: index)
         }
     }
 }

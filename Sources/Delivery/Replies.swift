@@ -1,0 +1,130 @@
+import PushModel
+
+/// Replies to calls whose commits stand.
+extension Intake {
+    /// What a reply waits for, apart from its protocol's types.
+    private struct FirstWait {
+        /// What is known already; all of it where no group waits.
+        var outcomes: [FirstOutcome] = []
+        var group: FirstAttempts.Group?
+        /// What is undone when one has failed; `nil`: nothing.
+        var undoing: [Change]?
+    }
+
+    /// Hands the pushes of a commit over to their lanes, and waits for what the reply tells of them.
+    ///
+    /// - Parameter stay: the call's; `nil`: it has waited for nothing.
+    func reply<Reply>(_ timing: ReplyTiming<Reply>, _ taken: Taken, in stay: Stay?) async -> Reply {
+        var first = firstWait(timing, taken, in: stay)
+        if let group = first.group { first.outcomes = await group.wait() }
+        if let undoing = first.undoing, first.outcomes.contains(where: \.isFailure) {
+            await undo(first.group?.takeUndoing() ?? undoing)
+        }
+        return compose(timing, first.outcomes)
+    }
+
+    private func compose<Reply>(_ timing: ReplyTiming<Reply>, _ outcomes: [FirstOutcome]) -> Reply {
+        switch timing {
+        case .now(let reply): reply
+        case .afterFirstAttempt(_, let compose), .withdrawingAfterFirstAttempt(_, _, let compose):
+            compose(outcomes)
+        }
+    }
+
+    /// What was not undone with a withdrawal: there was none, but a push that no app serves, or the repeat of
+    /// one that has failed already.
+    private func undo(_ changes: [Change]) async {
+        guard !changes.isEmpty else { return }
+        // The peer hears of the failure in any case; a call with other bytes is taken without this.
+        do throws(StoreError) { _ = try await core.registry.apply(changes) } catch {
+            core.observer.refused(error)
+        }
+    }
+
+    /// Hands the pushes over to their lanes.
+    private func firstWait<Reply>(_ timing: ReplyTiming<Reply>, _ taken: Taken, in stay: Stay?) -> FirstWait {
+        switch timing {
+        case .now:
+            handOver(taken)
+            return FirstWait()
+        case .afterFirstAttempt(let deadline, _):
+            return firstWait(taken, by: deadline, in: stay, undoing: nil)
+        case .withdrawingAfterFirstAttempt(let deadline, let undoing, _):
+            return firstWait(taken, by: deadline, in: stay, undoing: undoing)
+        }
+    }
+
+    private func firstWait(
+        _ taken: Taken, by deadline: Duration, in stay: Stay?, undoing: [Change]?
+    ) -> FirstWait {
+        let now = core.world.instant()
+        // What the call was held for is gone from what its reply may wait.
+        let wait =
+            stay.map { core.limits.hold > .zero ? min(deadline, $0.until - now) : deadline } ?? deadline
+        let group =
+            taken.places.isEmpty
+            ? nil
+            : core.firstAttempts.group(count: taken.places.count, deadline: now + wait, undoing: undoing)
+        guard let group else {
+            // Before the lane has them: for a repeat that waits they must not be withdrawn.
+            let outcomes = unwaited(taken, withdraws: undoing != nil)
+            handOver(taken)
+            return FirstWait(outcomes: outcomes, undoing: undoing)
+        }
+        // Watched before the lane has the push, so that no answer can come too early.
+        taken.forEach { index, place, admission in
+            watch(admission, at: index, of: place, in: group, deadline: wait)
+        }
+        handOver(taken)
+        return FirstWait(group: group, undoing: undoing)
+    }
+
+    /// What a reply says that waits for nothing.
+    private func unwaited(_ taken: Taken, withdraws: Bool) -> [FirstOutcome] {
+        var outcomes: [FirstOutcome] = []
+        taken.forEach { _, place, admission in
+            let id: PushID? =
+                switch admission {
+                case .owed(let push)?: push.id
+                case .repeated(let id, nil)?: id
+                case .repeated?, .gone?, nil: nil
+                }
+            if withdraws, let id, !core.firstAttempts.promise(id) {
+                outcomes.append(.known(.retry))
+            } else {
+                outcomes.append(place.lane == nil ? .dropped : .pending)
+            }
+        }
+        return outcomes
+    }
+
+    /// Nobody waits for a push that is put off, nor for the repeat of one that would be.
+    private func watch(
+        _ admission: Admission?, at index: Int, of place: Place, in group: FirstAttempts.Group,
+        deadline: Duration
+    ) {
+        let wait = place.notBefore == nil ? place.lane?.expectedWait() : nil
+        switch admission {
+        case nil: group.note(.dropped, at: index)
+        case .gone?: group.note(.known(.rejected), at: index)
+        case .repeated(_, let first?)?: group.note(.known(first), at: index)
+        case .repeated(let id, nil)?:
+            if !core.firstAttempts.tell(id, to: group, at: index) {
+                watch(id, in: wait, at: index, group, deadline)
+            }
+        case .owed(let push)?:
+            watch(push.id, in: place.parked ? nil : wait, at: index, group, deadline)
+        }
+    }
+
+    /// Nobody waits for a lane that is halted or too far behind.
+    private func watch(
+        _ id: PushID, in wait: Duration?, at index: Int, _ group: FirstAttempts.Group, _ deadline: Duration
+    ) {
+        if wait.map({ $0 < deadline }) ?? false || group.withdraws && !core.firstAttempts.promise(id) {
+            core.firstAttempts.watch(id, for: group, at: index)
+        } else {
+            group.note(.pending, at: index)
+        }
+    }
+}
