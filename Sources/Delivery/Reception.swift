@@ -37,7 +37,9 @@ package struct Reception<Role: AnsweringRole>: Sendable {
         _ inbound: Role.Inbound, from client: ClientKey, bytes: Int, by: ContinuousClock.Instant? = nil
     ) async throws(Role.Failure) -> Role.Reply {
         let stay = intake.stay(bytes: bytes, by: by)
-        if let toll = try await role.toll(of: inbound, from: client), let wait = tolls.take(toll) {
+        if role.mayCost(inbound), let toll = try await role.toll(of: inbound, from: client),
+            let wait = tolls.take(toll)
+        {
             throw .rateLimited(retryAfter: wait)
         }
         let verdict = try await judge(inbound, stay)
@@ -48,11 +50,15 @@ package struct Reception<Role: AnsweringRole>: Sendable {
                 verdict, instance: instance, from: client,
                 perMinute: verdict.quota ?? pushesPerMinute, stay: stay)
         } catch {
-            switch error {
-            case .refused(let refusal): throw refusal
-            case .overloaded(let retryAfter): throw .overloaded(retryAfter: retryAfter)
-            case .tooFarAhead(let retryAfter): throw .rateLimited(retryAfter: retryAfter)
-            }
+            throw refusal(for: error)
+        }
+    }
+
+    private func refusal(for refusal: IntakeRefusal<Role.Failure>) -> Role.Failure {
+        switch refusal {
+        case .refused(let refusal): refusal
+        case .overloaded(let retryAfter): .overloaded(retryAfter: retryAfter)
+        case .tooFarAhead(let retryAfter): .rateLimited(retryAfter: retryAfter)
         }
     }
 

@@ -40,6 +40,9 @@ struct ReceptionTests {
             #expect(await refusal(first, call, from: 2) == nil)
             #expect(await refusal(first, EchoRole.Call(allowance: Allowance("others", perMinute: 1))) == nil)
             #expect(await refusal(first, EchoRole.Call()) == nil)
+            var free = call
+            free.isFree = true
+            #expect(await refusal(first, free) == nil, "who may cost nothing is not asked for a toll")
             let second = reception(rig, tolls: tolls)
             #expect(await refusal(second, call) == .rateLimited(.seconds(30)))
         }
@@ -177,6 +180,7 @@ private final class EchoRole: AnsweringRole {
         var changes: [Change] = []
         var notes: [NoteCode] = []
         var allowance: Allowance?
+        var isFree = false
         var isOnce = false
         var turns = Turns.byAddress
     }
@@ -195,6 +199,8 @@ private final class EchoRole: AnsweringRole {
 
     static func override(_ answer: Answer) -> Outcome? { nil }
     static func isAskedOnce(_ inbound: Call) -> Bool { inbound.isOnce }
+
+    func mayCost(_ inbound: Call) -> Bool { !inbound.isFree }
 
     func toll(of inbound: Call, from client: ClientKey) async throws(EchoRefusal) -> Toll? {
         inbound.allowance.map { Toll($0, of: .client(client)) }

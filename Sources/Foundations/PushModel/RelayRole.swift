@@ -215,11 +215,18 @@ extension DeferringCodedError {
 
 /// A role whose pushes are kept, and whose peers are answered.
 package protocol AnsweringRole: RelayRole where Judged == Verdict<Reply, Failure>, Failure: DeferringError {
+    /// Whether the call may cost its caller something. Asked first, because it need not wait; who says no is
+    /// not asked for the toll.
+    func mayCost(_ inbound: Inbound) -> Bool
     /// What the call costs its caller, who has shown no credentials; `nil`: nothing.
     func toll(of inbound: Inbound, from client: ClientKey) async throws(Failure) -> Toll?
     /// Whether its peers ask for this once and never again, so that it waits for a store that is out for a
     /// moment.
     static func isAskedOnce(_ inbound: Inbound) -> Bool
+}
+
+extension AnsweringRole {
+    package func mayCost(_ inbound: Inbound) -> Bool { true }
 }
 
 /// A role that may keep nothing, and answers nobody.
