@@ -42,7 +42,7 @@ package struct HTTPInbound: Sendable {
     /// the head alone is there.
     package let answerBy: ContinuousClock.Instant?
 
-    private let fields: HTTPHeaders
+    private let fields: HTTPFields
 
     /// Makes a request by hand, as the server does and as tests of faces do.
     package init(
@@ -51,12 +51,12 @@ package struct HTTPInbound: Sendable {
         isSecure: Bool = false, tag: Int = 0
     ) {
         self.init(
-            method, path: path, query: query, fields: HTTPHeaders(headers), body: body, client: client,
-            isLoopback: isLoopback, isSecure: isSecure, tag: tag, answerBy: nil)
+            method, path: path, query: query, fields: HTTPFields(HTTPHeaders(headers)), body: body,
+            client: client, isLoopback: isLoopback, isSecure: isSecure, tag: tag, answerBy: nil)
     }
 
     init(
-        _ method: HTTPVerb, path: String, query: String?, fields: HTTPHeaders, body: ByteBuffer,
+        _ method: HTTPVerb, path: String, query: String?, fields: HTTPFields, body: ByteBuffer,
         client: ClientKey, isLoopback: Bool, isSecure: Bool, tag: Int, answerBy: ContinuousClock.Instant?
     ) {
         self.method = method
@@ -72,16 +72,10 @@ package struct HTTPInbound: Sendable {
     }
 
     /// The first value of a field; the name is compared without regard to case. `nil` when there is none.
-    package func header(_ name: String) -> String? { fields.first(name: name) }
+    package func header(_ name: String) -> String? { fields.first(name) }
 
     /// How often a field is given: a credential given twice is refused by faces.
-    package func headerCount(_ name: String) -> Int {
-        var count = 0
-        for field in fields where field.name.utf8.count == name.utf8.count {
-            if field.name.lowercased() == name.lowercased() { count += 1 }
-        }
-        return count
-    }
+    package func headerCount(_ name: String) -> Int { fields.count(name) }
 
     /// Lends the body's bytes for the length of `read`.
     package func withBody<Result, Failure: Error>(

@@ -45,7 +45,7 @@ final class RequestAssembly {
         self.head = head
         startedAt = core.world.instant()
         self.begunAt = begunAt ?? startedAt
-        let word = installed.proxies.client(behind: socket, head.fields)
+        let word = installed.proxies.client(behind: socket, head.fields.all)
         if word.isUnread { core.forwardedUnread() }
         client = core.key(of: word.address)
         isLoopback = socket.isLoopback && word.address.isLoopback && !word.isUnread
@@ -142,5 +142,5 @@ final class RequestAssembly {
     }
 
     /// What is shown to prove who asks.
-    var credential: String? { entry.flatMap { head.fields.first(name: $0.face.credentialField) } }
+    var credential: String? { entry.flatMap { head.fields.first($0.face.credentialField) } }
 }

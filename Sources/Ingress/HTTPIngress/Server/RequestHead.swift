@@ -5,7 +5,7 @@ struct CheckedHead {
     var verb: HTTPVerb
     var path: String
     var query: String?
-    var fields: HTTPHeaders
+    var fields: HTTPFields
     var isVersion10: Bool
     /// Whether the connection may stay open behind the answer.
     var keepsAlive: Bool
@@ -42,23 +42,29 @@ struct CheckedHead {
         awaitsContinue = scan.expectations > 0 && !isVersion10
         // After an upgrade or CONNECT the decoder stops reading HTTP, so the connection ends with the answer.
         keepsAlive = head.isKeepAlive && scan.upgrades == 0 && head.method != .CONNECT
-        fields = head.headers
+        fields = HTTPFields(
+            head.headers, authorization: scan.authorization, authorizations: scan.authorizations)
         (path, query) = try Self.target(head.uri)
     }
 
     /// Splits the request target: origin form, or absolute form, whose scheme and authority are dropped, or
     /// `*`.
     private static func target(_ uri: String) throws(HeadFault) -> (path: String, query: String?) {
-        guard uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw HeadFault(.malformed) }
-        var rest = uri[...]
-        if !rest.utf8.starts(with: [0x2F]) {
-            if uri == "*" { return ("*", nil) }
-            guard let scheme = ["http://", "https://"].first(where: { uri.lowercased().hasPrefix($0) }) else {
-                throw HeadFault(.malformed)
-            }
-            rest = rest.dropFirst(scheme.utf8.count)
-            rest = rest.firstIndex(where: { $0 == "/" || $0 == "?" }).map { rest[$0...] } ?? ""
+        guard let plain = PlainTarget(uri) else { throw HeadFault(.malformed) }
+        guard uri.utf8.first == 0x2F else { return try foreignTarget(uri) }
+        guard let count = plain.bytesBeforeQuery else { return (uri, nil) }
+        let mark = uri.utf8.index(uri.startIndex, offsetBy: count)
+        return (String(uri[..<mark]), String(uri[uri.utf8.index(after: mark)...]))
+    }
+
+    /// What does not begin with a slash.
+    private static func foreignTarget(_ uri: String) throws(HeadFault) -> (path: String, query: String?) {
+        if uri == "*" { return ("*", nil) }
+        guard let scheme = ["http://", "https://"].first(where: { uri.lowercased().hasPrefix($0) }) else {
+            throw HeadFault(.malformed)
         }
+        var rest = uri.dropFirst(scheme.utf8.count)
+        rest = rest.firstIndex(where: { $0 == "/" || $0 == "?" }).map { rest[$0...] } ?? ""
         guard let mark = rest.utf8.firstIndex(of: 0x3F) else {
             return (rest.isEmpty ? "/" : String(rest), nil)
         }
@@ -84,6 +90,22 @@ struct HeadFault: Error {
     init(_ refusal: IngressRefusal) { self.refusal = refusal }
 }
 
+/// What one pass over a target finds.
+private struct PlainTarget {
+    /// Bytes before the first question mark; `nil` when there is none.
+    var bytesBeforeQuery: Int?
+
+    /// - Returns: `nil` for what has other bytes than visible ASCII.
+    init?(_ uri: String) {
+        var at = 0
+        for byte in uri.utf8 {
+            guard byte > 0x20, byte < 0x7F else { return nil }
+            if byte == 0x3F, bytesBeforeQuery == nil { bytesBeforeQuery = at }
+            at += 1
+        }
+    }
+}
+
 /// What one pass over the fields finds. Names are told apart by length first: most fields cost one
 /// comparison.
 private struct FieldScan {
@@ -95,20 +117,26 @@ private struct FieldScan {
     var expectations = 0
     var isContinueAlone = false
     var upgrades = 0
+    var authorizations = 0
+    /// The first.
+    var authorization: String?
 
     mutating func see(_ name: String, _ value: String) {
         switch name.utf8.count {
-        case 4 where name.lowercased() == "host": hosts += 1
-        case 6 where name.lowercased() == "expect":
+        case 4 where name.isField("host"): hosts += 1
+        case 6 where name.isField("expect"):
             expectations += 1
-            isContinueAlone = expectations == 1 && value.lowercased() == "100-continue"
-        case 7 where name.lowercased() == "upgrade": upgrades += 1
-        case 14 where name.lowercased() == "content-length":
+            isContinueAlone = expectations == 1 && value.isField("100-continue")
+        case 7 where name.isField("upgrade"): upgrades += 1
+        case 13 where name.isField("authorization"):
+            authorizations += 1
+            if authorizations == 1 { authorization = value }
+        case 14 where name.isField("content-length"):
             lengths += 1
             length = value
-        case 17 where name.lowercased() == "transfer-encoding":
+        case 17 where name.isField("transfer-encoding"):
             codings += 1
-            isChunkedAlone = codings == 1 && value.lowercased() == "chunked"
+            isChunkedAlone = codings == 1 && value.isField("chunked")
         default: break
         }
     }

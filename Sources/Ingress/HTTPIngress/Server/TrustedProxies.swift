@@ -39,7 +39,7 @@ package struct TrustedProxies: Sendable {
     func client(behind socket: IPAddress, _ fields: HTTPHeaders) -> Word {
         guard contains(socket) else { return Word(address: socket) }
         var word = Word(address: socket)
-        walk: for field in fields.lazy.filter({ Self.isNamed($0.name, "x-forwarded-for") }).reversed() {
+        walk: for field in fields.reversed() where field.name.isField("x-forwarded-for") {
             for part in field.value.split(separator: ",").reversed() {
                 let part = Self.trimmed(part)
                 if part.isEmpty { continue }
@@ -51,14 +51,10 @@ package struct TrustedProxies: Sendable {
                 if !contains(address) { break walk }
             }
         }
-        let scheme = fields.last { Self.isNamed($0.name, "x-forwarded-proto") }?.value
+        let scheme = fields.last { $0.name.isField("x-forwarded-proto") }?.value
         let last = scheme?.split(separator: ",").last.map { Self.trimmed($0).lowercased() }
         word.isSecure = last == "https"
         return word
-    }
-
-    private static func isNamed(_ name: String, _ lowercase: String) -> Bool {
-        name.utf8.count == lowercase.utf8.count && name.lowercased() == lowercase
     }
 
     private static func trimmed(_ part: Substring) -> Substring {
