@@ -29,7 +29,7 @@ package struct HTTPInbound: Sendable {
     /// What follows the first `?`, without it.
     package let query: String?
     /// At most the route's ``HTTPRoute/bodyLimitBytes``.
-    package let body: ByteBuffer
+    @usableFromInline package let body: ByteBuffer
     /// For rate limits. Behind a trusted proxy it is the client that the proxy names.
     package let client: ClientKey
     /// The address itself is loopback; the admin face opens without a token only then.
@@ -78,6 +78,7 @@ package struct HTTPInbound: Sendable {
     package func headerCount(_ name: String) -> Int { fields.count(name) }
 
     /// Lends the body's bytes for the length of `read`.
+    @inlinable
     package func withBody<Result, Failure: Error>(
         _ read: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
