@@ -148,7 +148,7 @@ package struct Intake: Sendable {
         /// Of each push; worked out once, however often the store is asked.
         var origins: [Digest16] = []
         /// Whose turns they take.
-        var holders: [Digest16] = []
+        var holders = Holders.each([])
         /// Until when each push is put off; `nil`: not at all. None where origins have no pace.
         var slots: [UnixTime?] = []
 
@@ -160,6 +160,27 @@ package struct Intake: Sendable {
             guard error.retry == .later, !pushes.isEmpty else { return false }
             return error.code != .uncertain
                 || changes.isEmpty && pushes.allSatisfy { $0.repeatIdentity != nil }
+        }
+    }
+
+    /// Most calls' pushes take one's turns.
+    enum Holders {
+        case one(Digest16)
+        /// Of each push.
+        case each([Digest16])
+
+        subscript(index: Int) -> Digest16 {
+            switch self {
+            case .one(let holder): holder
+            case .each(let holders): holders[index]
+            }
+        }
+
+        fileprivate func without(_ dropped: [Int]) -> Holders {
+            switch self {
+            case .one: self
+            case .each(let holders): .each(holders.without(dropped))
+            }
         }
     }
 
@@ -235,19 +256,18 @@ package struct Intake: Sendable {
 
     /// Nobody's address is in it: a client is a number that this process alone can make of one, and a phone
     /// the digest under which its registration is found.
-    private func holders(of call: Call, _ turns: Turns, _ client: ClientKey?) -> [Digest16] {
+    private func holders(of call: Call, _ turns: Turns, _ client: ClientKey?) -> Holders {
         switch (turns, client) {
-        case (.byOrigin, _): return call.origins
+        case (.byOrigin, _): return .each(call.origins)
         case (.byCredential(let credential), _):
-            let digest = custody.digest(ofOrigin: credential, at: call.instance)
-            return [Digest16](repeating: digest, count: call.pushes.count)
+            return .one(custody.digest(ofOrigin: credential, at: call.instance))
         case (.byClient, let client?) where client != .nobody:
-            let number = number(of: client, at: call.instance)
-            return [Digest16](repeating: Digest16(high: number, low: 0), count: call.pushes.count)
+            return .one(Digest16(high: number(of: client, at: call.instance), low: 0))
         case (.byClient, _), (.byAddress, _):
-            return call.pushes.map {
-                $0.registeredAddress ?? custody.digest(ofOrigin: $0.message.address, at: call.instance)
-            }
+            return .each(
+                call.pushes.map {
+                    $0.registeredAddress ?? custody.digest(ofOrigin: $0.message.address, at: call.instance)
+                })
         }
     }
 
@@ -255,8 +275,8 @@ package struct Intake: Sendable {
     /// seeded hash, for a keyed digest of each call would cost more than its turns.
     private func number(of client: ClientKey, at instance: ConfiguredName) -> UInt64 {
         var hasher = Hasher()
-        hasher.combine(instance)
-        hasher.combine(client)
+        hasher.combine(instance.text)
+        hasher.combine(client.value)
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 

@@ -80,8 +80,8 @@ final class FailedCalls: Sendable {
     private func digest(_ credential: String, of client: ClientKey, _ face: ConfiguredName) -> UInt64 {
         var hasher = Hasher()
         hasher.combine(key)
-        hasher.combine(client)
-        hasher.combine(face)
+        hasher.combine(client.value)
+        hasher.combine(face.text)
         hasher.combine(credential)
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }
