@@ -113,8 +113,43 @@ final class FirstAttempts: Sendable {
         }
     }
 
+    /// Where a push's outcome goes.
+    private struct Waiter {
+        let group: Group
+        let index: Int
+    }
+
+    /// Who waits for one push: somebody at least, and nearly always one reply alone.
+    private struct Waiters {
+        private let first: Waiter
+        private var others: [Waiter] = []
+
+        init(_ first: Waiter) { self.first = first }
+
+        /// - Returns: `nil` when nobody is left.
+        func filter(_ isKept: (Waiter) -> Bool) -> Waiters? {
+            let kept = all.filter(isKept)
+            guard let first = kept.first else { return nil }
+            var waiters = Waiters(first)
+            waiters.others = Array(kept.dropFirst())
+            return waiters
+        }
+
+        static func add(_ waiter: Waiter, to waiters: inout Waiters?) {
+            if waiters?.others.append(waiter) == nil { waiters = Waiters(waiter) }
+        }
+
+        var count: Int { 1 + others.count }
+        var all: [Waiter] { [first] + others }
+
+        func note(_ outcome: FirstOutcome, isWithdrawn: Bool = false) {
+            first.group.note(outcome, at: first.index, isWithdrawn: isWithdrawn)
+            for other in others { other.group.note(outcome, at: other.index, isWithdrawn: isWithdrawn) }
+        }
+    }
+
     private struct State {
-        var waiting: [PushID: [(group: Group, index: Int)]] = [:]
+        var waiting: [PushID: Waiters] = [:]
         /// Groups by the order of their coming; deadlines differ by protocol, so the whole is looked through.
         var groups: [Group] = []
         /// The last outcomes, for a repeat that asks in the moment between the settling and its own answer.
@@ -168,7 +203,7 @@ final class FirstAttempts: Sendable {
                 return (known, state.withdrawn.contains(id))
             }
             guard waits else { return nil }
-            state.waiting[id, default: []].append((group, index))
+            Waiters.add(Waiter(group: group, index: index), to: &state.waiting[id])
             if state.withdrawing.contains(id) { _ = group.withdraw(at: index) }
             return nil
         }
@@ -184,9 +219,7 @@ final class FirstAttempts: Sendable {
     /// - Returns: what is to be changed in the same commit; `nil`: it is not withdrawn.
     func withdrawal(of id: PushID) -> [Change]? {
         state.withLock { state in
-            guard let waiting = state.waiting[id], !waiting.isEmpty, !state.promised.contains(id) else {
-                return nil
-            }
+            guard let waiting = state.waiting[id]?.all, !state.promised.contains(id) else { return nil }
             for (at, entry) in waiting.enumerated() where !entry.group.withdraw(at: entry.index) {
                 for earlier in waiting[..<at] { earlier.group.keep(at: earlier.index) }
                 return nil
@@ -200,7 +233,7 @@ final class FirstAttempts: Sendable {
     func resolve(_ id: PushID, _ told: FirstOutcome) {
         var outcome = told
         var isWithdrawn = false
-        let waiting = state.withLock { state -> [(group: Group, index: Int)] in
+        let waiting = state.withLock { state -> Waiters? in
             if !state.ended.isEmpty, state.ended.remove(id) != nil { outcome = .known(.rejected) }
             // One that was another's when the store was told is owed.
             if !state.withdrawing.isEmpty, state.withdrawing.remove(id) != nil, outcome != .pending {
@@ -209,9 +242,9 @@ final class FirstAttempts: Sendable {
             }
             note(outcome, of: id, &state)
             if outcome == .pending { promise(id, &state) }
-            return state.waiting.removeValue(forKey: id) ?? []
+            return state.waiting.removeValue(forKey: id)
         }
-        for (group, index) in waiting { group.note(outcome, at: index, isWithdrawn: isWithdrawn) }
+        waiting?.note(outcome, isWithdrawn: isWithdrawn)
     }
 
     /// A push has ended with its registration: nothing comes of it.
@@ -220,15 +253,16 @@ final class FirstAttempts: Sendable {
     /// asks again before it would be met with silence. The store will say there that the push is not ours.
     func end(_ id: PushID) {
         let outcome = FirstOutcome.known(.rejected)
-        let waiting = state.withLock { state -> [(group: Group, index: Int)] in
+        let waiting = state.withLock { state -> Waiters? in
             note(outcome, of: id, &state)
-            guard let waiting = state.waiting.removeValue(forKey: id) else { return [] }
-            guard waiting.contains(where: { $0.group.isWithdrawing(at: $0.index) }) else { return waiting }
+            guard let waiting = state.waiting.removeValue(forKey: id) else { return nil }
+            let isWithdrawing = waiting.all.contains { $0.group.isWithdrawing(at: $0.index) }
+            guard isWithdrawing else { return waiting }
             state.waiting[id] = waiting
             state.ended.insert(id)
-            return []
+            return nil
         }
-        for (group, index) in waiting { group.note(outcome, at: index) }
+        waiting?.note(outcome)
     }
 
     private func note(_ outcome: FirstOutcome, of id: PushID, _ state: inout State) {
@@ -285,8 +319,8 @@ final class FirstAttempts: Sendable {
             if !expired.isEmpty {
                 for (id, entries) in state.waiting {
                     let kept = entries.filter { $0.group.waits(at: $0.index, instant) }
-                    guard kept.count != entries.count else { continue }
-                    state.waiting[id] = kept.isEmpty ? nil : kept
+                    guard kept?.count != entries.count else { continue }
+                    state.waiting[id] = kept
                     promise(id, &state)
                 }
             }
