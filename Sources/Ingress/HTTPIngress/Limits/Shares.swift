@@ -49,7 +49,8 @@ package struct Shares {
     /// - Parameter received: bytes of the same body that have room already.
     package mutating func take(_ count: Int, behind received: Int, of client: ClientKey) -> Grant {
         let (small, more) = Self.parts(count, behind: received)
-        let now = held[client] ?? Held()
+        let place = held.index(forKey: client)
+        let now = place.map { held.values[$0] } ?? Held()
         // First, because one that has more than its share is no sign that the listener is too small.
         guard small == 0 || now.small + small <= limits.clientSmallBytes,
             more == 0 || now.large + more <= limits.clientLargeBytes
@@ -59,8 +60,12 @@ package struct Shares {
         }
         bytes += count
         large += more
-        held[client, default: Held()].small += small
-        held[client, default: Held()].large += more
+        let then = Held(connections: now.connections, small: now.small + small, large: now.large + more)
+        if let place {
+            held.values[place] = then
+        } else {
+            held[client] = then
+        }
         return .granted
     }
 

@@ -168,6 +168,13 @@ final class ListenerCore: Sendable {
         isProven: () -> Bool, cut: () -> @Sendable () -> Void
     ) -> Shares.Grant {
         let isNew = place == nil && received + bytes > IngressLimits.unjudgedBodyBytes
+        // Nearly every body, and nobody need make way for it. What is not granted has taken nothing.
+        if place == nil, !isNew,
+            shares.withLock({ $0.take(bytes, behind: received, of: client) }) == .granted
+        {
+            loadChanged?()
+            return .granted
+        }
         let now = world.instant()
         let body =
             isNew
