@@ -23,6 +23,7 @@ final class HTTPConnection: ChannelDuplexHandler {
     var place = -1
     private let core: ListenerCore
     private let register: LoopRegister
+    private let mailbox: Mailbox<IngressJob>?
     private let socket: IPAddress
     /// Whose share of the connections this is; `nil` for a trusted proxy.
     private let holder: ClientKey?
@@ -53,6 +54,7 @@ final class HTTPConnection: ChannelDuplexHandler {
     ) {
         self.core = core
         self.register = register
+        mailbox = core.mailboxes[ObjectIdentifier(register.loop)]
         self.socket = socket
         self.holder = holder
         self.isTLS = isTLS
@@ -234,7 +236,7 @@ final class HTTPConnection: ChannelDuplexHandler {
             reply: IngressReply(
                 loop: context.eventLoop, connection: NIOLoopBound(self, eventLoop: context.eventLoop),
                 serial: serial))
-        guard core.dispatch(job) else {
+        guard core.dispatch(job, to: mailbox) else {
             core.metrics.count(.overloaded)
             return finish(request, with: entry.face.refuse(.overloaded, tag: request.tag))
         }
@@ -245,11 +247,12 @@ final class HTTPConnection: ChannelDuplexHandler {
         let isNothingLeft = waiting.isEmpty && faultBehind == nil && (isInputOver || core.isDraining)
         let isOver = endsNext || isNothingLeft
         let closes = answer.closes || isOver || !request.head.keepsAlive
+        let now = core.world.instant()
         dropRequest()
-        count(request, answer.status)
+        count(request, answer.status, at: now)
         phase = .flushing
         isLast = closes
-        deadline = core.world.instant() + core.limits.flush
+        deadline = now + core.limits.flush
         let frame = AnswerFrame(
             isVersion10: request.head.isVersion10, isHeadOnly: request.head.verb == .head, closes: closes)
         write(answer, frame) { connection in connection.endOutput() }
@@ -277,19 +280,20 @@ final class HTTPConnection: ChannelDuplexHandler {
     private func cut(_ answer: HTTPOutbound) {
         let request = request
         dropRequest()
-        if let request { count(request, answer.status) }
+        let now = core.world.instant()
+        if let request { count(request, answer.status, at: now) }
         phase = .lingering
         waiting.removeAll()
-        deadline = core.world.instant() + core.limits.linger
+        deadline = now + core.limits.linger
         let frame = AnswerFrame(isHeadOnly: request?.head.verb == .head, closes: true)
         write(answer, frame) { connection in connection.context?.close(mode: .output, promise: nil) }
         resumeReading()
     }
 
-    private func count(_ request: RequestAssembly, _ status: Int) {
+    private func count(_ request: RequestAssembly, _ status: Int, at now: ContinuousClock.Instant) {
         guard let entry = request.entry else { return }
         core.failures.note(status, of: request.client, entry.face.name, request.credential)
-        entry.count(status: status, after: request.startedAt.duration(to: core.world.instant()))
+        entry.count(status: status, after: request.startedAt.duration(to: now))
     }
 
     /// Writes an answer; `after` is called behind the last byte of one that ends the connection.

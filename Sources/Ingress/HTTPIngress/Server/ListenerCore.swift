@@ -139,9 +139,10 @@ final class ListenerCore: Sendable {
     func closeMailboxes() { for mailbox in mailboxes.values { mailbox.close() } }
 
     /// Hands a request over; false when as many as may be are on their way.
-    func dispatch(_ job: IngressJob) -> Bool {
-        guard inFlight.add(1, ordering: .relaxed).newValue <= limits.inFlight,
-            mailboxes[ObjectIdentifier(job.reply.loop)]?.offer(job) == true
+    ///
+    /// - Parameter mailbox: its loop's.
+    func dispatch(_ job: IngressJob, to mailbox: Mailbox<IngressJob>?) -> Bool {
+        guard inFlight.add(1, ordering: .relaxed).newValue <= limits.inFlight, mailbox?.offer(job) == true
         else {
             requestEnded()
             strained(.requests)
