@@ -1,4 +1,3 @@
-import CoreMetrics
 import EventLoops
 import NIOCore
 import NIOHTTP1
@@ -372,35 +371,4 @@ final class ByteTap: ChannelInboundHandler {
         context.fireChannelRead(wrapInboundOut(bytes))
         connection.bytesArrived()
     }
-}
-
-/// Stands where there is no room for a connection: one answer without a question, then the end.
-final class FullConnection: ChannelInboundHandler {
-    typealias InboundIn = ByteBuffer
-    typealias OutboundOut = ByteBuffer
-
-    private let core: ListenerCore
-    private let refusal: IngressRefusal
-    private let isTLS: Bool
-
-    init(core: ListenerCore, _ refusal: IngressRefusal, isTLS: Bool) {
-        self.core = core
-        self.refusal = refusal
-        self.isTLS = isTLS
-    }
-
-    func channelActive(context: ChannelHandlerContext) {
-        core.metrics.connectionsRefused.increment()
-        // Over TLS an answer would cost a handshake, which is what there is no room for.
-        guard !isTLS else { return context.close(promise: nil) }
-        var buffer = context.channel.allocator.buffer(capacity: 256)
-        var line = DateLine()
-        buffer.writeAnswer(
-            plainRefusal(refusal), AnswerFrame(closes: true), date: line.bytes(at: core.world.now()))
-        context.writeAndFlush(wrapOutboundOut(buffer)).assumeIsolated().whenComplete { _ in
-            context.close(promise: nil)
-        }
-    }
-
-    func handlerRemoved(context: ChannelHandlerContext) { core.connectionClosed(nil) }
 }
