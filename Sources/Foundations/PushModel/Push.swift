@@ -86,33 +86,15 @@ package struct Push: Sendable {
 }
 
 /// A push that the relay owes.
+///
+/// It goes from hand to hand often, so what never changes of it stands in one object that all copies share.
 package struct OwedPush: Sendable {
-    package let id: PushID
-    /// The `apns-id` of every attempt, so a double can be recognised on the other side. Of a push with a row
-    /// it is another one than its `id`: only the store's key tells which belongs to which.
-    package let sentAs: PushID
-    /// The engine's own handle for the row; means nothing outside the engine that gave it.
-    package let row: Int64
+    @usableFromInline let fixed: Fixed
     package var lane: LaneName
-    package let pushClass: PushClass
-    /// Whose turn it takes in its lane (``Turns``): a keyed digest of instance and origin, credential or
-    /// phone, or a client's number.
-    package let origin: Digest16
-    /// Keyed digest of the registration's key.
-    package let record: Digest16?
-    package let touchedAt: UnixTime
-    /// As ``Push/registeredAddress``.
-    package let registeredAddress: Digest16?
     package var notBefore: UnixTime
     package var custodyEnds: UnixTime
     /// Attempts made so far, and what is known of them.
     package var attempts: Attempts
-    package let epoch: Int64
-    package let mark: Digest16?
-    package let instance: ConfiguredName
-    package let message: ProviderMessage
-    /// Whether a row of a store stands behind it.
-    package let custody: Custody
 
     /// Attempts made so far.
     package var attempt: Int { attempts.made }
@@ -126,23 +108,14 @@ package struct OwedPush: Sendable {
         touchedAt: UnixTime, registeredAddress: Digest16? = nil, notBefore: UnixTime, custodyEnds: UnixTime,
         attempt: Int, epoch: Int64, mark: Digest16?, instance: ConfiguredName, message: ProviderMessage
     ) {
-        self.id = id
-        self.sentAs = sentAs ?? id
-        self.row = row
+        fixed = Fixed(
+            id: id, sentAs: sentAs ?? id, row: row, pushClass: pushClass, origin: origin, record: record,
+            touchedAt: touchedAt, registeredAddress: registeredAddress, epoch: epoch, mark: mark,
+            instance: instance, message: message, custody: .durable)
         self.lane = lane
-        self.pushClass = pushClass
-        self.origin = origin
-        self.record = record
-        self.touchedAt = touchedAt
-        self.registeredAddress = registeredAddress
         self.notBefore = notBefore
         self.custodyEnds = custodyEnds
         attempts = Attempts(stored: attempt)
-        self.epoch = epoch
-        self.mark = mark
-        self.instance = instance
-        self.message = message
-        custody = .durable
     }
 
     /// A push that stands in memory only: no row, no mark, no registration.
@@ -152,22 +125,74 @@ package struct OwedPush: Sendable {
         volatile push: VolatilePush, id: PushID, lane: LaneName, origin: Digest16, notBefore: UnixTime,
         instance: ConfiguredName
     ) {
-        self.id = id
-        sentAs = id
-        row = 0
+        fixed = Fixed(
+            id: id, sentAs: id, row: 0, pushClass: push.pushClass, origin: origin, record: nil,
+            touchedAt: .distantPast, registeredAddress: nil, epoch: 0, mark: nil, instance: instance,
+            message: push.message, custody: .volatile)
         self.lane = lane
-        pushClass = push.pushClass
-        self.origin = origin
-        record = nil
-        touchedAt = .distantPast
-        registeredAddress = nil
         self.notBefore = notBefore
         custodyEnds = push.custodyEnds
         attempts = Attempts(stored: 0)
-        epoch = 0
-        mark = nil
-        self.instance = instance
-        message = push.message
-        custody = .volatile
+    }
+}
+
+extension OwedPush {
+    @inlinable package var id: PushID { fixed.id }
+    /// The `apns-id` of every attempt, so a double can be recognised on the other side. Of a push with a row
+    /// it is another one than its `id`: only the store's key tells which belongs to which.
+    @inlinable package var sentAs: PushID { fixed.sentAs }
+    /// The engine's own handle for the row; means nothing outside the engine that gave it.
+    @inlinable package var row: Int64 { fixed.row }
+    @inlinable package var pushClass: PushClass { fixed.pushClass }
+    /// Whose turn it takes in its lane (``Turns``): a keyed digest of instance and origin, credential or
+    /// phone, or a client's number.
+    @inlinable package var origin: Digest16 { fixed.origin }
+    /// Keyed digest of the registration's key.
+    @inlinable package var record: Digest16? { fixed.record }
+    @inlinable package var touchedAt: UnixTime { fixed.touchedAt }
+    /// As ``Push/registeredAddress``.
+    @inlinable package var registeredAddress: Digest16? { fixed.registeredAddress }
+    @inlinable package var epoch: Int64 { fixed.epoch }
+    @inlinable package var mark: Digest16? { fixed.mark }
+    @inlinable package var instance: ConfiguredName { fixed.instance }
+    @inlinable package var message: ProviderMessage { fixed.message }
+    /// Whether a row of a store stands behind it.
+    @inlinable package var custody: Custody { fixed.custody }
+
+    /// What never changes of a push.
+    @usableFromInline final class Fixed: Sendable {
+        @usableFromInline let id: PushID
+        @usableFromInline let sentAs: PushID
+        @usableFromInline let row: Int64
+        @usableFromInline let pushClass: PushClass
+        @usableFromInline let origin: Digest16
+        @usableFromInline let record: Digest16?
+        @usableFromInline let touchedAt: UnixTime
+        @usableFromInline let registeredAddress: Digest16?
+        @usableFromInline let epoch: Int64
+        @usableFromInline let mark: Digest16?
+        @usableFromInline let instance: ConfiguredName
+        @usableFromInline let message: ProviderMessage
+        @usableFromInline let custody: Custody
+
+        init(
+            id: PushID, sentAs: PushID, row: Int64, pushClass: PushClass, origin: Digest16, record: Digest16?,
+            touchedAt: UnixTime, registeredAddress: Digest16?, epoch: Int64, mark: Digest16?,
+            instance: ConfiguredName, message: ProviderMessage, custody: Custody
+        ) {
+            self.id = id
+            self.sentAs = sentAs
+            self.row = row
+            self.pushClass = pushClass
+            self.origin = origin
+            self.record = record
+            self.touchedAt = touchedAt
+            self.registeredAddress = registeredAddress
+            self.epoch = epoch
+            self.mark = mark
+            self.instance = instance
+            self.message = message
+            self.custody = custody
+        }
     }
 }
