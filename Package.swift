@@ -230,7 +230,7 @@ let suites: [Target] = [
         "Stores/StoreTests",
         [
             "PushModel", "PushTesting", "Dialling", "DialTesting", "AtRest", "MemoryStore", "SQLiteStore",
-            "PostgresStore", grdb, nioCore, nioPosix
+            "PostgresStore", "CSQLite", grdb, sqlite, nioCore, nioPosix
         ]),
     tests(
         "DeliveryTests",
