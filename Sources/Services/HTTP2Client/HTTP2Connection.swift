@@ -321,7 +321,7 @@ extension HTTP2Connection {
             pending.removeFirst()
             submittedCount += 1
             slot.index = inFlight.count
-            slot.held = call.request
+            slot.held = call
             slot.begun = call.begun
             inFlight.append(slot)
             let size = call.request.body.count

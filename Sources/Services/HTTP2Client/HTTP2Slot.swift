@@ -9,16 +9,31 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
     // connection's locked inbox; from then on all fields belong to the connection's event loop.
 
     /// What the sender hands over.
-    struct Call {
-        var request: HTTP2Request
-        var continuation: UnsafeContinuation<HTTP2Answer, Never>
+    ///
+    /// A class: it is looked at a dozen times a request, and a copy of it is ten fields.
+    final class Call: Sendable {
+        let request: HTTP2Request
+        let continuation: UnsafeContinuation<HTTP2Answer, Never>
         /// When the caller handed it over, to this connection or to one before.
-        var begun: ContinuousClock.Instant
+        let begun: ContinuousClock.Instant
         /// When the caller gives it up; `nil`: when the pool's patience ends.
-        var deadline: ContinuousClock.Instant?
+        let deadline: ContinuousClock.Instant?
         /// It must not be sent twice, so that its connection has to be heard from first.
-        var isUnrepeatable: Bool
-        var sendBefore: ContinuousClock.Instant
+        let isUnrepeatable: Bool
+        let sendBefore: ContinuousClock.Instant
+
+        init(
+            request: HTTP2Request, continuation: UnsafeContinuation<HTTP2Answer, Never>,
+            begun: ContinuousClock.Instant, deadline: ContinuousClock.Instant?, isUnrepeatable: Bool,
+            sendBefore: ContinuousClock.Instant
+        ) {
+            self.request = request
+            self.continuation = continuation
+            self.begun = begun
+            self.deadline = deadline
+            self.isUnrepeatable = isUnrepeatable
+            self.sendBefore = sendBefore
+        }
     }
 
     let connection: HTTP2Connection
@@ -30,7 +45,7 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
     /// When the caller handed it over.
     var begun: ContinuousClock.Instant?
     /// Keeps the memory of the fields until the stream is closed: the session reads it where it stands.
-    var held: HTTP2Request?
+    var held: Call?
     /// Where it stands in the connection's list.
     var index = -1
     var streamID: Int32 = 0
