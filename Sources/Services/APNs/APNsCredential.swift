@@ -59,8 +59,14 @@ package actor APNsCredential {
 
     /// The token to send with now. Each process signs its own: Apple counts them by connection.
     package nonisolated func token() async -> APNsToken {
-        if let token = newest.withLock({ $0 }), serves(token, for: Self.renewAfter) { return token }
+        if let token = current() { return token }
         return await renew(ifOlderThan: Self.renewAfter)
+    }
+
+    /// The newest token while it serves, which is nearly always; `nil`: ``token()`` makes one.
+    nonisolated func current() -> APNsToken? {
+        guard let token = newest.withLock({ $0 }), serves(token, for: Self.renewAfter) else { return nil }
+        return token
     }
 
     /// Apple calls that token expired. True when another one may be tried: a newer one is there already, or

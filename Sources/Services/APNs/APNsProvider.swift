@@ -57,7 +57,8 @@ package struct APNsProvider: DirectProvider {
         guard let message = leased.push.message.apns else {
             return slot.refuse((.rejected, .unknown), at: world.now())
         }
-        let token = await credential.token()
+        let token: APNsToken
+        if let current = credential.current() { token = current } else { token = await credential.token() }
         let request: HTTP2Request
         do {
             request = try requests.request(
