@@ -12,8 +12,11 @@ struct SQL {
     private let connection: OpaquePointer?
     private var position: Int32 = 0
 
-    init(_ db: Database, _ text: String) throws {
-        statement = try db.cachedStatement(sql: text).sqliteStatement
+    init(_ db: Database, _ text: String) throws { self.init(kept: try db.cachedStatement(sql: text), db) }
+
+    /// A statement of that connection's own, which it keeps for later.
+    init(kept: Statement, _ db: Database) {
+        statement = kept.sqliteStatement
         connection = db.sqliteConnection
         sqlite3_reset(statement)
         sqlite3_clear_bindings(statement)
@@ -133,6 +136,26 @@ struct SQL {
         let base = sqlite3_column_blob(statement, column)
         let count = Int(sqlite3_column_bytes(statement, column))
         return read(UnsafeRawBufferPointer(start: base, count: base == nil ? 0 : count))
+    }
+}
+
+/// A statement that every push asks for: found by reference, for the hash of a long text costs more than to
+/// bind its values.
+struct KnownStatement {
+    private let text: String
+    /// The connection alone holds it, and lets it go when the schema changes or the file is closed.
+    private weak var statement: Statement?
+
+    init(_ text: String) { self.text = text }
+
+    mutating func sql(_ db: Database) throws -> SQL {
+        // Of this connection and of no other.
+        if let statement, sqlite3_db_handle(statement.sqliteStatement) == db.sqliteConnection {
+            return SQL(kept: statement, db)
+        }
+        let found = try db.cachedStatement(sql: text)
+        statement = found
+        return SQL(kept: found, db)
     }
 }
 

@@ -127,14 +127,14 @@ extension SQLiteWriter {
         return row
     }
 
+    static let insertion = """
+        INSERT INTO outbox (seq, id, lane, class, origin, record, touched_at, not_before, custody_ends,
+        attempt, owner, epoch, parked, mark, first, sealed, address)
+        VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+        """
+
     private func write(_ push: StoredPush, as row: Int64, first: OutcomeKind?, _ db: Database) throws {
-        var sql = try SQL(
-            db,
-            """
-            INSERT INTO outbox (seq, id, lane, class, origin, record, touched_at, not_before, custody_ends,
-            attempt, owner, epoch, parked, mark, first, sealed, address)
-            VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
-            """)
+        var sql = try insertion.sql(db)
         sql.bind(row)
         sql.bind(push.id.value, at: desk[0])
         sql.bind(push.lane)

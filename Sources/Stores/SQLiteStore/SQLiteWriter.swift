@@ -35,6 +35,7 @@ final class SQLiteWriter {
     var ended: [PushID] = []
     /// As many as a push has.
     let desk = DigestDesk(places: 6)
+    var insertion = KnownStatement(SQLiteWriter.insertion)
     /// Undoes of the mark index, newest last.
     private var markUndo: [(Digest16, MarkIndex.Place?)] = []
     private var saved = Memory()
