@@ -2,29 +2,49 @@
 package enum UUIDDigits {
     package static let count = 36
 
-    /// - Parameter put: takes the characters, one after the other.
-    package static func write(high: UInt64, low: UInt64, _ put: (UInt8) -> Void) {
-        for index in 0..<16 {
-            if index == 4 || index == 6 || index == 8 || index == 10 { put(UInt8(ascii: "-")) }
-            let word = index < 8 ? high : low
-            let byte = UInt8(truncatingIfNeeded: word >> (8 * UInt64(7 - index % 8)))
-            put(digit(byte >> 4))
-            put(digit(byte & 15))
-        }
+    /// - Parameter out: room for ``count`` characters, and no more.
+    package static func write(high: UInt64, low: UInt64, into out: UnsafeMutableRawBufferPointer) {
+        precondition(out.count == count)
+        let dash = UInt8(ascii: "-")
+        let middle = digits(UInt32(truncatingIfNeeded: high))
+        let clock = digits(UInt32(truncatingIfNeeded: low >> 32))
+        put(digits(UInt32(truncatingIfNeeded: high >> 32)), at: 0, out)
+        out[8] = dash
+        put(UInt32(truncatingIfNeeded: middle >> 32), at: 9, out)
+        out[13] = dash
+        put(UInt32(truncatingIfNeeded: middle), at: 14, out)
+        out[18] = dash
+        put(UInt32(truncatingIfNeeded: clock >> 32), at: 19, out)
+        out[23] = dash
+        put(UInt32(truncatingIfNeeded: clock), at: 24, out)
+        put(digits(UInt32(truncatingIfNeeded: low)), at: 28, out)
     }
 
     package static func text(high: UInt64, low: UInt64) -> String {
         String(unsafeUninitializedCapacity: count) { out in
-            var at = 0
-            write(high: high, low: low) { character in
-                out[at] = character
-                at += 1
-            }
-            return at
+            let raw = UnsafeMutableRawBufferPointer(out)
+            write(high: high, low: low, into: UnsafeMutableRawBufferPointer(rebasing: raw[..<count]))
+            return count
         }
     }
 
-    private static func digit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+    private static func put(_ eight: UInt64, at start: Int, _ out: UnsafeMutableRawBufferPointer) {
+        out.storeBytes(of: eight.bigEndian, toByteOffset: start, as: UInt64.self)
+    }
+
+    private static func put(_ four: UInt32, at start: Int, _ out: UnsafeMutableRawBufferPointer) {
+        out.storeBytes(of: four.bigEndian, toByteOffset: start, as: UInt32.self)
+    }
+
+    /// Eight digits, the first of them in the highest byte: all at once, for a push's id stands in its request.
+    private static func digits(_ value: UInt32) -> UInt64 {
+        // Each half byte into a byte of its own.
+        var each = UInt64(value)
+        each = each << 16 & 0x0000_FFFF_0000_0000 | each & 0x0000_0000_0000_FFFF
+        each = each << 8 & 0x00FF_0000_00FF_0000 | each & 0x0000_00FF_0000_00FF
+        each = each << 4 & 0x0F00_0F00_0F00_0F00 | each & 0x000F_000F_000F_000F
+        // 1 where it is ten or more: those begin at "a", which is 39 behind what would follow "9".
+        let isLetter = (each + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+        return each + 0x3030_3030_3030_3030 + isLetter * 39
     }
 }

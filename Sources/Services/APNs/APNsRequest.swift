@@ -120,6 +120,6 @@ package final class APNsRequest: Sendable {
 
 extension HTTP2Head.Writer {
     fileprivate mutating func append(_ id: PushID) {
-        UUIDDigits.write(high: id.value.high, low: id.value.low) { append($0) }
+        append(count: UUIDDigits.count) { UUIDDigits.write(high: id.value.high, low: id.value.low, into: $0) }
     }
 }

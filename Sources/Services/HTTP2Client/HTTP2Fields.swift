@@ -152,6 +152,14 @@ package final class HTTP2Head: @unchecked Sendable {
             end += raw.count
         }
 
+        /// Appends exactly `count` bytes, all of which `fill` must set.
+        package mutating func append(count: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Void) {
+            precondition(count >= 0 && end + count <= bytes.count)
+            let raw = UnsafeMutableRawBufferPointer(bytes)
+            fill(UnsafeMutableRawBufferPointer(rebasing: raw[end..<end + count]))
+            end += count
+        }
+
         /// Decimal digits of a number that is not negative.
         package mutating func append(decimal number: Int64) {
             precondition(number >= 0)
