@@ -6,7 +6,7 @@ extension PushService {
 extension ProviderMessage {
     package static func apns(_ message: consuming APNsMessage) -> ProviderMessage { ProviderMessage(message) }
     /// `nil` when it is for another service.
-    package var apns: APNsMessage? { value as? APNsMessage }
+    package var apns: APNsMessage? { message() }
 }
 
 /// `apns-push-type`, all that Apple documents for apps (docs/push-services.md §2.4).

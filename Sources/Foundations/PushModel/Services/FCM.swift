@@ -6,7 +6,7 @@ extension PushService {
 extension ProviderMessage {
     package static func fcm(_ message: consuming FCMMessage) -> ProviderMessage { ProviderMessage(message) }
     /// `nil` when it is for another service.
-    package var fcm: FCMMessage? { value as? FCMMessage }
+    package var fcm: FCMMessage? { message() }
 }
 
 /// What FCM is asked to deliver: a data message.

@@ -78,4 +78,17 @@ package struct ProviderMessage: Sendable {
     package var environment: Environment? { value.environment }
     /// Of payload and address, in memory.
     package var bytes: Int { value.bytes }
+
+    /// The message as that type; `nil` when it is of another.
+    func message<Message: ServiceMessage>() -> Message? {
+        // By the type's identity: the runtime's cast costs hundreds of instructions, and a push asks several
+        // times.
+        guard type(of: value) == Message.self else { return nil }
+        return Self.itself(value)
+    }
+
+    /// - Parameter message: of that very type.
+    private static func itself<Message: ServiceMessage>(_ message: some ServiceMessage) -> Message {
+        unsafeBitCast(message, to: Message.self)
+    }
 }

@@ -10,7 +10,7 @@ extension ProviderMessage {
         ProviderMessage(message)
     }
     /// `nil` when it is for another service.
-    package var uplink: UplinkMessage? { value as? UplinkMessage }
+    package var uplink: UplinkMessage? { message() }
 }
 
 /// One HTTP call that an origin owes. Credentials are not in it: they are added when it leaves, so that no
