@@ -34,6 +34,14 @@ package struct LaneName: Sendable, Hashable, CustomStringConvertible {
         self.environment = environment
     }
 
+    package func _rawHashValue(seed: Int) -> Int {
+        var hash = NameHash(seed: seed)
+        hash.add(app.text)
+        hash.add(service.name)
+        hash.add(environment == .production ? 0 : 1)
+        return hash.value
+    }
+
     /// `acme-chat/apns/production`
     package var description: String { "\(app)/\(service.name)/\(environment.rawValue)" }
 

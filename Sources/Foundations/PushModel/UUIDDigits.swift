@@ -36,7 +36,7 @@ package enum UUIDDigits {
         out.storeBytes(of: four.bigEndian, toByteOffset: start, as: UInt32.self)
     }
 
-    /// Eight digits, the first of them in the highest byte: all at once, for a push's id stands in its request.
+    /// Eight digits, the first of them in the highest byte: all at once, for each request holds a push's id.
     private static func digits(_ value: UInt32) -> UInt64 {
         // Each half byte into a byte of its own.
         var each = UInt64(value)
