@@ -50,6 +50,8 @@ package struct OwedByApp: Sendable {
     /// The same by lane, so that a push costs one look-up and no new text. As many as lanes were configured
     /// since the start.
     private var lanes: [String: Int] = [:]
+    /// The lane of the last push: nearly always the next is of it too.
+    private var last: (lane: String, place: Int)?
 
     package init() {}
 
@@ -64,7 +66,7 @@ package struct OwedByApp: Sendable {
         // As nearly every call has it: no table is made for one app.
         if pushes.allSatisfy({ $0.lane == lane }) {
             let more = Owed(rows: pushes.count, bytes: pushes.reduce(0) { $0 + $1.sealed.count })
-            let owed = lanes[lane].map { self.owed[$0] } ?? current(Self.app(lane))
+            let owed = known(lane).map { self.owed[$0] } ?? current(Self.app(lane))
             return owed.fits(more, rows: rows, bytes: bytes)
         }
         var after: [String: Owed] = [:]
@@ -76,7 +78,19 @@ package struct OwedByApp: Sendable {
 
     private func current(_ app: String) -> Owed { apps[app].map { owed[$0] } ?? Owed() }
 
+    private func known(_ lane: String) -> Int? {
+        if let last, last.lane == lane { return last.place }
+        return lanes[lane]
+    }
+
     private mutating func place(of lane: String) -> Int {
+        if let last, last.lane == lane { return last.place }
+        let place = found(lane)
+        last = (lane, place)
+        return place
+    }
+
+    private mutating func found(_ lane: String) -> Int {
         if let known = lanes[lane] { return known }
         let app = Self.app(lane)
         let place = apps[app] ?? owed.count
