@@ -10,7 +10,13 @@ final class LaneMeter: Sendable {
     }
 
     private let lane: String
-    private let answers = Mutex<[Key: Counter]>([:])
+    private struct Answers {
+        var counters: [Key: Counter] = [:]
+        /// Of the last answer: nearly always the next is like it.
+        var last: (key: Key, counter: Counter)?
+    }
+
+    private let answers = Mutex(Answers())
     private let inMemory: Gauge
     private let parked: Gauge
     private let isHalted: Gauge
@@ -53,17 +59,20 @@ final class LaneMeter: Sendable {
     /// Outcomes and reasons are enums, so the counters are bounded by their product.
     func answered(_ answer: Answer) {
         let key = Key(outcome: OutcomeKind(answer.outcome), reason: answer.reason)
-        let counter = answers.withLock { counters in
-            if let counter = counters[key] { return counter }
-            let counter = Counter(
-                label: "sealbell_push_answers_total",
-                dimensions: [
-                    ("lane", lane), ("outcome", key.outcome.label), ("reason", key.reason.rawValue)
-                ])
-            counters[key] = counter
+        let counter = answers.withLock { answers in
+            if let last = answers.last, last.key == key { return last.counter }
+            let counter = answers.counters[key] ?? made(key)
+            answers.counters[key] = counter
+            answers.last = (key, counter)
             return counter
         }
         counter.increment()
+    }
+
+    private func made(_ key: Key) -> Counter {
+        Counter(
+            label: "sealbell_push_answers_total",
+            dimensions: [("lane", lane), ("outcome", key.outcome.label), ("reason", key.reason.rawValue)])
     }
 
     func backlog(inMemory count: Int, parked waiting: Int) {

@@ -33,7 +33,26 @@ package final class APNsRequest: Sendable {
     }
 
     private let authority: String
-    private let templates = Mutex<[Kind: HTTP2HeaderTemplate]>([:])
+    private struct Templates {
+        var known: [Kind: HTTP2HeaderTemplate] = [:]
+        /// The last that was used: nearly always the next request is of its kind.
+        var last: (kind: Kind, template: HTTP2HeaderTemplate)?
+
+        mutating func find(_ kind: Kind) -> HTTP2HeaderTemplate? {
+            if let last, last.kind == kind { return last.template }
+            guard let template = known[kind] else { return nil }
+            last = (kind, template)
+            return template
+        }
+
+        mutating func keep(_ template: HTTP2HeaderTemplate, for kind: Kind) {
+            if known.count >= APNsRequest.templateLimit { known.removeAll() }
+            known[kind] = template
+            last = (kind, template)
+        }
+    }
+
+    private let templates = Mutex(Templates())
     /// Bundles come from configuration, but a role may pass on what a client named.
     private static let templateLimit = 256
     /// Apple asks not to rely on 64 (docs/push-services.md §2.3).
@@ -101,7 +120,7 @@ package final class APNsRequest: Sendable {
         let kind = Kind(
             bundle: message.bundle, form: message.topicForm, pushType: message.pushType,
             priority: message.priority)
-        if let template = templates.withLock({ $0[kind] }) { return template }
+        if let template = templates.withLock({ $0.find(kind) }) { return template }
         guard Self.isBundle(message.bundle) else { throw .badTopic }
         let template = HTTP2HeaderTemplate(
             authority: authority,
@@ -110,10 +129,7 @@ package final class APNsRequest: Sendable {
                 ("apns-priority", String(message.priority))
             ],
             varying: [("apns-id", .nameOnce), ("apns-expiration", .nameOnce), ("apns-collapse-id", .never)])
-        templates.withLock { templates in
-            if templates.count >= Self.templateLimit { templates.removeAll() }
-            templates[kind] = template
-        }
+        templates.withLock { $0.keep(template, for: kind) }
         return template
     }
 }
