@@ -73,11 +73,24 @@ package struct AppDirectory: Sendable {
     /// `nil` when no app of the instance sends such a message, or not to the environment that it names: it is
     /// dropped and counted.
     func choice(_ message: ProviderMessage, of instance: ConfiguredName) -> LaneChoice? {
-        let service = message.service
-        guard let desk = desks[instance]?.first(where: { $0.service == service }) else { return nil }
-        guard let choice = desk.choose(message).map({ desk.choices[$0] }) else { return nil }
-        guard let environment = message.environment else { return choice }
-        return choice.lane(in: environment).map { .lane($0) }
+        choices(of: instance).choice(message)
+    }
+
+    /// For all pushes of one call.
+    func choices(of instance: ConfiguredName) -> Choices { Choices(desks: desks[instance] ?? []) }
+
+    /// The apps of one instance.
+    struct Choices {
+        fileprivate let desks: [any Desk]
+
+        /// As ``AppDirectory/choice(_:of:)``.
+        func choice(_ message: ProviderMessage) -> LaneChoice? {
+            let service = message.service
+            guard let desk = desks.first(where: { $0.service == service }) else { return nil }
+            guard let choice = desk.choose(message).map({ desk.choices[$0] }) else { return nil }
+            guard let environment = message.environment else { return choice }
+            return choice.lane(in: environment).map { .lane($0) }
+        }
     }
 
     /// The two lanes of which this is one, when an address may belong to either of them.

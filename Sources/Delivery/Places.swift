@@ -45,10 +45,17 @@ extension Intake {
         places.reserveCapacity(call.pushes.count)
         var learning: [(index: Int, pair: LanePair)] = []
         core.table.withLock { table in
+            let choices = table.apps.choices(of: call.instance)
             for push in call.pushes {
-                switch table.apps.choice(push.message, of: call.instance) {
+                switch choices.choice(push.message) {
                 case nil: places.append(Place())
-                case .lane(let name)?: places.append(Place(lane: table.lanes[name]))
+                case .lane(let name)?:
+                    // Nearly always the lane of the push before.
+                    if let lane = places.last?.lane, lane.name == name {
+                        places.append(Place(lane: lane))
+                    } else {
+                        places.append(Place(lane: table.lanes[name]))
+                    }
                 case .either(let pair)?:
                     learning.append((places.count, pair))
                     places.append(Place())
