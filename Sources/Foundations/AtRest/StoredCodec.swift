@@ -100,13 +100,11 @@ enum StoredCodec {
         }
     }
 
-    private static func unpadded(_ field: Secret) -> Secret? {
-        field.reveal { bytes in
-            guard bytes.count >= trailerBytes else { return nil }
-            let end = bytes.count - trailerBytes
-            let count = Int(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: end, as: UInt32.self)))
-            return count <= end ? Secret(copying: UnsafeRawBufferPointer(rebasing: bytes[..<count])) : nil
-        }
+    private static func unpadded(_ bytes: UnsafeRawBufferPointer) -> Secret? {
+        guard bytes.count >= trailerBytes else { return nil }
+        let end = bytes.count - trailerBytes
+        let count = Int(UInt32(bigEndian: bytes.loadUnaligned(fromByteOffset: end, as: UInt32.self)))
+        return count <= end ? Secret(copying: UnsafeRawBufferPointer(rebasing: bytes[..<count])) : nil
     }
 
     private static func put(_ key: RecordKey?, to writer: inout StoredWriter) {
@@ -126,22 +124,23 @@ enum StoredCodec {
     static func readRecord(_ bytes: UnsafeRawBufferPointer) -> RecordBody? {
         var reader = StoredReader(bytes)
         guard reader.byte() == version, let name = reader.secret(), let owner = key(&reader),
-            let address = key(&reader), let body = reader.secret(), reader.isAtEnd
+            let address = key(&reader, isAddress: true), let body = reader.secret(), reader.isAtEnd
         else { return nil }
-        guard let named = address, named.space.isAddresses else {
-            return RecordBody(name: name, owner: owner, address: address, body: body)
-        }
-        guard let bare = unpadded(named.name) else { return nil }
-        return RecordBody(name: name, owner: owner, address: RecordKey(named.space, bare), body: body)
+        return RecordBody(name: name, owner: owner, address: address, body: body)
     }
 
-    private static func key(_ reader: inout StoredReader) -> RecordKey?? {
+    /// - Parameter isAddress: its name may be padded. No copy is made of the padding.
+    private static func key(_ reader: inout StoredReader, isAddress: Bool = false) -> RecordKey?? {
         switch reader.byte() {
         case 0:
             return .some(nil)
         case 1:
-            guard let space = reader.text(), let name = reader.secret() else { return nil }
-            return .some(RecordKey(Space(text: space), name))
+            guard let text = reader.text(), let field = reader.field() else { return nil }
+            let space = Space(text: text)
+            guard isAddress, space.isAddresses else {
+                return .some(RecordKey(space, Secret(copying: field)))
+            }
+            return unpadded(field).map { .some(RecordKey(space, $0)) }
         default:
             return nil
         }
