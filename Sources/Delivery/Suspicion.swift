@@ -19,11 +19,22 @@ package struct Suspicion: Sendable {
     /// Addresses that are remembered as accepted. A quarter of them is about what halts a lane.
     private static let most = 80
 
+    /// An address's number: a hash by a secret of the process already, so that a multiplication makes the
+    /// hash of it. Each acceptance enters one and takes one out.
+    private struct Number: Sendable, Hashable {
+        let value: Int
+
+        func _rawHashValue(seed: Int) -> Int {
+            let product = UInt(bitPattern: value ^ seed).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
+            return Int(bitPattern: product.high ^ product.low)
+        }
+    }
+
     private var isProven: Bool
     /// Addresses with target faults since the last acceptance; no more than matter.
-    private var suspects: Set<Int> = []
-    private var accepted: Set<Int> = []
-    private var order: [Int] = []
+    private var suspects: Set<Number> = []
+    private var accepted: Set<Number> = []
+    private var order: [Number] = []
     private var oldest = 0
     private var isTold = false
 
@@ -41,9 +52,9 @@ package struct Suspicion: Sendable {
             isProven = true
             isTold = false
             suspects.removeAll(keepingCapacity: true)
-            remember(address)
+            remember(Number(value: address))
         } else if Breaker.isTargetFault(answer), suspects.count <= Self.most {
-            suspects.insert(address)
+            suspects.insert(Number(value: address))
         }
     }
 
@@ -60,7 +71,7 @@ package struct Suspicion: Sendable {
         return doubt
     }
 
-    private mutating func remember(_ address: Int) {
+    private mutating func remember(_ address: Number) {
         guard accepted.insert(address).inserted else { return }
         if order.count < Self.most { return order.append(address) }
         accepted.remove(order[oldest])
