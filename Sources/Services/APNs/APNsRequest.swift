@@ -92,7 +92,7 @@ package final class APNsRequest: Sendable {
         guard message.payload.count <= message.pushType.bodyLimitBytes else { throw .tooLarge }
         let isToken =
             (2...Self.tokenLimit).contains(message.token.count) && message.token.count % 2 == 0
-            && message.token.reveal { $0.allSatisfy(Self.isHex) }
+            && message.token.reveal { HexDigits.areAll($0) }
         guard isToken else { throw .badDeviceToken }
         guard message.priority == 10 || message.priority == 5 || message.priority == 1,
             message.pushType != .background || message.priority != 10
@@ -103,12 +103,6 @@ package final class APNsRequest: Sendable {
                 collapse.reveal({ $0.allSatisfy { $0 > 0x20 && $0 != 0x7F } })
             else { throw .badCollapseID }
         }
-    }
-
-    private static func isHex(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-            || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
-            || (UInt8(ascii: "A")...UInt8(ascii: "F")).contains(byte)
     }
 
     private static func isBundle(_ bundle: String) -> Bool {

@@ -102,7 +102,8 @@ extension APNsMessage {
     /// hexadecimal digits, and phones send either: compared as they came, one phone would be two. What is no
     /// hexadecimal number stays as it is.
     package static func canonical(_ token: Secret) -> Secret {
-        // One pass, for every push asks several times.
+        // Nearly every token has none.
+        guard token.reveal({ HexDigits.mayHaveCapitals($0) }) else { return token }
         let isFolded = token.reveal { bytes in
             var hasCapitals = false
             for byte in bytes where byte &- 0x30 > 9 && byte &- 0x61 > 5 {
