@@ -78,10 +78,9 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
             return (true, inbox.slots.count == 1)
         }
         guard taken else {
-            guard let call = slot.call else { return }
-            slot.call = nil
+            guard let sender = slot.end() else { return }
             slot.sentAt = world.now()
-            call.continuation.resume(returning: slot.answer(.connectionLost, .unprocessed))
+            sender.resume(returning: slot.answer(.connectionLost, .unprocessed))
             return
         }
         // Only the first of a batch wakes the loop; it takes along what has come by then.

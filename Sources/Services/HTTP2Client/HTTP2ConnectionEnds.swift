@@ -96,13 +96,12 @@ extension HTTP2Connection {
     }
 
     func finish(_ slot: HTTP2Slot, _ cause: HTTP2Answer.Cause, _ fate: Answer.Fate) {
-        guard let call = slot.call else { return }
-        slot.call = nil
+        guard let call = slot.call, let sender = slot.end() else { return }
         unsentBytes -= slot.streamID == 0 ? 0 : call.request.body.count - slot.bodyOffset
         if fate == .unknown { pool.counters.unknownFates.increment() }
         var answer = slot.answer(cause, fate)
         answer.late = slot.late
-        finished.append((call.continuation, answer))
+        finished.append((sender, answer))
     }
 
     func remove(_ slot: HTTP2Slot) {

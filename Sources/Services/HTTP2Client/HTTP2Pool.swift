@@ -92,25 +92,47 @@ package final class HTTP2Pool: Sendable {
         begun: ContinuousClock.Instant? = nil, answerBy: ContinuousClock.Instant? = nil,
         isUnrepeatable: Bool = false
     ) async -> HTTP2Answer {
-        let begun = begun ?? world.instant()
-        var slot = slot
-        var resent = false
-        while true {
-            let answer = await submit(
-                request, on: slot, begun: begun, deadline: answerBy, isUnrepeatable: isUnrepeatable,
-                sendBefore: sendBefore)
-            guard answer.fate == .unprocessed, answer.cause == .refused || answer.cause == .connectionLost,
-                !(slot.written && resent)
-            else { return answer }
-            let deadline = answerBy ?? self.deadline(ofOneBegun: begun)
-            guard world.instant() < min(deadline, sendBefore) else { return answer }
+        await send(
+            call(
+                request, sendBefore: sendBefore, begun: begun, answerBy: answerBy,
+                isUnrepeatable: isUnrepeatable), on: slot)
+    }
+
+    /// Not async, so that no moment stands in a task's memory.
+    func call(
+        _ request: HTTP2Request, sendBefore: ContinuousClock.Instant, begun: ContinuousClock.Instant? = nil,
+        answerBy: ContinuousClock.Instant?, isUnrepeatable: Bool
+    ) -> HTTP2Slot.Call {
+        HTTP2Slot.Call(
+            request: request, begun: begun ?? world.instant(), deadline: answerBy,
+            isUnrepeatable: isUnrepeatable, sendBefore: sendBefore)
+    }
+
+    func send(_ call: HTTP2Slot.Call, on slot: HTTP2Slot) async -> HTTP2Answer {
+        let answer = await submit(call, on: slot)
+        guard answer.fate == .unprocessed else { return answer }
+        return await sendAgain(call, after: answer, on: slot)
+    }
+
+    /// The same on other connections, for what was not processed.
+    private func sendAgain(
+        _ call: HTTP2Slot.Call, after first: HTTP2Answer, on slot: HTTP2Slot
+    ) async -> HTTP2Answer {
+        var (answer, slot, resent) = (first, slot, false)
+        while answer.fate == .unprocessed, answer.cause == .refused || answer.cause == .connectionLost,
+            !(slot.written && resent)
+        {
+            let deadline = call.deadline ?? self.deadline(ofOneBegun: call.begun)
+            guard world.instant() < min(deadline, call.sendBefore) else { return answer }
             if slot.written {
                 resent = true
                 counters.resent.increment()
             }
             guard let next = await self.slot(ahead: true, until: deadline) else { return answer }
             slot = next
+            answer = await submit(call, on: slot)
         }
+        return answer
     }
 
     /// When a request is given up that was handed over then, as far as is known now.
@@ -191,15 +213,10 @@ extension HTTP2Pool {
         }
     }
 
-    private func submit(
-        _ request: HTTP2Request, on slot: HTTP2Slot, begun: ContinuousClock.Instant,
-        deadline: ContinuousClock.Instant?, isUnrepeatable: Bool, sendBefore: ContinuousClock.Instant
-    ) async -> HTTP2Answer {
+    private func submit(_ call: HTTP2Slot.Call, on slot: HTTP2Slot) async -> HTTP2Answer {
         precondition(slot.use(), "a slot carries one request")
-        return await withUnsafeContinuation { continuation in
-            slot.call = HTTP2Slot.Call(
-                request: request, continuation: continuation, begun: begun, deadline: deadline,
-                isUnrepeatable: isUnrepeatable, sendBefore: sendBefore)
+        return await withUnsafeContinuation { sender in
+            (slot.call, slot.sender) = (call, sender)
             slot.connection.enqueue(slot)
         }
     }

@@ -7,8 +7,12 @@ extension HTTP2Pool {
     package func request(
         _ request: HTTP2Request, of leased: LeasedPush, on slot: HTTP2Slot
     ) async -> HTTP2Answer {
-        await self.request(
-            request, on: slot, sendBefore: leased.sendBefore, answerBy: leased.answerBy,
+        await send(call(request, of: leased), on: slot)
+    }
+
+    private func call(_ request: HTTP2Request, of leased: LeasedPush) -> HTTP2Slot.Call {
+        call(
+            request, sendBefore: leased.sendBefore, answerBy: leased.answerBy,
             isUnrepeatable: leased.push.pushClass == .urgent)
     }
 }

@@ -5,15 +5,15 @@ import Synchronization
 ///
 /// One object a request: reservation, continuation and what has come back so far.
 package final class HTTP2Slot: SendSlot, @unchecked Sendable {
-    // Safety: `call` is written by the one sender that won `use()` before the slot goes through the
-    // connection's locked inbox; from then on all fields belong to the connection's event loop.
+    // Safety: `call` and `sender` are written by the one sender that won `use()` before the slot goes through
+    // the connection's locked inbox; from then on all fields belong to the connection's event loop.
 
-    /// What the sender hands over.
+    /// What the sender hands over, and hands over again where it was not processed.
     ///
-    /// A class: it is looked at a dozen times a request, and a copy of it is ten fields.
+    /// A class: it is looked at a dozen times a request, and a copy of it is ten fields. And moments have no
+    /// fixed size: each that stands in a task's memory is an allocation.
     final class Call: Sendable {
         let request: HTTP2Request
-        let continuation: UnsafeContinuation<HTTP2Answer, Never>
         /// When the caller handed it over, to this connection or to one before.
         let begun: ContinuousClock.Instant
         /// When the caller gives it up; `nil`: when the pool's patience ends.
@@ -23,12 +23,10 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
         let sendBefore: ContinuousClock.Instant
 
         init(
-            request: HTTP2Request, continuation: UnsafeContinuation<HTTP2Answer, Never>,
-            begun: ContinuousClock.Instant, deadline: ContinuousClock.Instant?, isUnrepeatable: Bool,
-            sendBefore: ContinuousClock.Instant
+            request: HTTP2Request, begun: ContinuousClock.Instant, deadline: ContinuousClock.Instant?,
+            isUnrepeatable: Bool, sendBefore: ContinuousClock.Instant
         ) {
             self.request = request
-            self.continuation = continuation
             self.begun = begun
             self.deadline = deadline
             self.isUnrepeatable = isUnrepeatable
@@ -40,6 +38,8 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
     private let spent = Atomic<Bool>(false)
 
     var call: Call?
+    /// Who waits for the answer, as long as there is a call.
+    var sender: UnsafeContinuation<HTTP2Answer, Never>?
     /// Of a request that was given up and may be answered yet.
     var late: HTTP2LateAnswer?
     /// When the caller handed it over.
@@ -79,6 +79,12 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
 
     /// Whether the caller is the first to use or release it.
     func use() -> Bool { !spent.exchange(true, ordering: .acquiringAndReleasing) }
+
+    /// The call is over: who is to hear its answer. `nil`: it was over before.
+    func end() -> UnsafeContinuation<HTTP2Answer, Never>? {
+        defer { (call, sender) = (nil, nil) }
+        return call == nil ? nil : sender
+    }
 
     func isLate(_ now: ContinuousClock.Instant, _ allowance: Patience.Allowance) -> Bool {
         guard let call else { return false }
