@@ -3,8 +3,8 @@ package import HTTP2Client
 package import PushModel
 import Synchronization
 
-/// A provider token as it goes into requests.
-package struct APNsToken: Sendable {
+/// A provider token as it goes into requests: one object for all of them.
+package final class APNsToken: Sendable {
     package let authorization: HTTP2Authorization
     /// Rises with each token of a credential.
     package let serial: Int
@@ -13,6 +13,17 @@ package struct APNsToken: Sendable {
     let datedAt: UnixTime
     /// It took the place of one whose date was wrong since the clock was set.
     let mendsDate: Bool
+
+    init(
+        authorization: HTTP2Authorization, serial: Int, mintedAt: ContinuousClock.Instant, datedAt: UnixTime,
+        mendsDate: Bool
+    ) {
+        self.authorization = authorization
+        self.serial = serial
+        self.mintedAt = mintedAt
+        self.datedAt = datedAt
+        self.mendsDate = mendsDate
+    }
 }
 
 /// One APNs signing key: mints provider tokens (docs/push-services.md §2.2), one at a time for all lanes of
