@@ -2,7 +2,9 @@
 ///
 /// Only a lane grants one. `sendBefore` is the moment after which the bytes must not reach a socket, because
 /// another process may by then have taken the push over (docs/architecture.md, Leases).
-package struct LeasedPush: Sendable {
+///
+/// A class: it goes through several tasks, and its moments have no size that the compiler knows.
+package final class LeasedPush: Sendable {
     package let push: OwedPush
     package let sendBefore: ContinuousClock.Instant
     /// When whoever asked gives up waiting; `nil`: as late as the service is waited for.
