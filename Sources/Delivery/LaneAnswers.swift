@@ -165,7 +165,11 @@ extension LaneState {
         if withdrawn != nil { judged.step = .withdraw }
         let next = Attempt.Next(judged.step)
         let waitsForCommit = withdrawn != nil || !judged.feedback.isEmpty
-        judged.feedback += (withdrawn ?? []) + further(judged)
+        // By the feedback alone, which comes first.
+        let more = further(judged)
+        // Lists that are joined cost something though they are empty, as these nearly always are.
+        if let withdrawn { judged.feedback += withdrawn }
+        if !more.isEmpty { judged.feedback += more }
         apply(judged, waitsForCommit: waitsForCommit, to: entry, after: answer, at: moment, &actions)
         return next
     }
@@ -237,7 +241,8 @@ extension LaneState {
             item.again = Settler.Return(again)
             returning += 1
         }
-        actions.settle.insert(item, at: 0)
+        // Before what the answer let go; nearly always it let nothing go.
+        if actions.settle.isEmpty { actions.settle.append(item) } else { actions.settle.insert(item, at: 0) }
     }
 
     /// What an answer means for a volatile push: there is no row to settle.

@@ -58,8 +58,10 @@ extension Lane {
             withdrawal: { withdrawal(of: entry, answer, $0) },
             further: { judged in
                 endsRegistration = !judged.feedback.isEmpty
-                return learned + core.unlearned(of: entry.push, judged)
-                    + proof(of: answer, to: entry.push, at: moment.now)
+                let unlearned = core.unlearned(of: entry.push, judged)
+                let proof = proof(of: answer, to: entry.push, at: moment.now)
+                // Nearly always nothing, and joining is not free.
+                return unlearned.isEmpty && proof.isEmpty ? learned : learned + unlearned + proof
             }, &actions)
         core.observer.attempted?(Attempt(entry.push, answer, outcome, next, at: moment.now))
         return endsRegistration
