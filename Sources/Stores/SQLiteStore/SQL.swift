@@ -141,6 +141,9 @@ struct SQL {
 
 /// A statement that every push asks for: found by reference, for the hash of a long text costs more than to
 /// bind its values.
+///
+/// Whoever has bound it runs it and releases it (``SQL/release()``) before it is asked for again: then
+/// nothing that was bound is left in it.
 struct KnownStatement {
     private let text: String
     /// The connection alone holds it, and lets it go when the schema changes or the file is closed.
@@ -151,7 +154,7 @@ struct KnownStatement {
     mutating func sql(_ db: Database) throws -> SQL {
         // Of this connection and of no other.
         if let statement, sqlite3_db_handle(statement.sqliteStatement) == db.sqliteConnection {
-            return SQL(kept: statement, db)
+            return SQL(statement.sqliteStatement, db.sqliteConnection)
         }
         let found = try db.cachedStatement(sql: text)
         statement = found

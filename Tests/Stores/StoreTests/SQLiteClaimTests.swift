@@ -41,6 +41,31 @@ struct SQLiteClaimTests {
         try await store.claim(Self.lane, due: clock.now, limit: limit)
     }
 
+    @Test("A push has no column of the one that was written before it, in one commit and in the next")
+    func absent() async throws {
+        let folder = try TemporaryStore()
+        defer { folder.remove() }
+        let store = try open(folder)
+        let now = clock.now
+        func push(_ number: UInt64, _ digest: Digest16?) -> StoredPush {
+            StoredPush(
+                row: 0, id: PushID(Digest16(high: 5, low: number)), lane: Self.lane, pushClass: .normal,
+                origin: Digest16(high: number, low: 1), record: digest, touchedAt: now, address: digest,
+                notBefore: now, custodyEnds: now + .seconds(86_400), attempt: 0, epoch: 1, parked: true,
+                mark: digest, sealed: [1, 2, 3])
+        }
+        let digests: [Digest16?] = [Digest16(high: 8, low: 1), nil, Digest16(high: 8, low: 2), nil]
+        let pushes = digests.enumerated().map { push(UInt64($0), $1) }
+        _ = try await store.accept(Array(pushes[..<3]), changes: [], now: now)
+        _ = try await store.accept(Array(pushes[3...]), changes: [], now: now)
+        let claimed = try await claim(10, store)
+        #expect(claimed.count == 4)
+        for push in claimed {
+            let digest = digests[Int(push.id.value.low)]
+            #expect(push.record == digest && push.mark == digest && push.address == digest)
+        }
+    }
+
     @Test("However small the claims, they take turns over origins")
     func tiny() async throws {
         let folder = try TemporaryStore()
