@@ -274,7 +274,7 @@ final class FirstAttempts: Sendable {
         state.recentOrder.append(id)
         if state.recentOrder.count > limits.recentOutcomes, let oldest = state.recentOrder.popFirst() {
             state.recent[oldest] = nil
-            state.withdrawn.remove(oldest)
+            if !state.withdrawn.isEmpty { state.withdrawn.remove(oldest) }
         }
     }
 

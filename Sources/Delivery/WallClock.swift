@@ -6,16 +6,24 @@ struct WallClock: Sendable {
     /// look begins anew, and moments of a push are not that exact.
     private static let least = Duration.seconds(1)
 
-    private var last: (now: UnixTime, instant: ContinuousClock.Instant)?
+    /// When it was first looked at. Later moments are kept as spans from there, which have a size that the
+    /// compiler knows: it is asked twice a push.
+    private var first: ContinuousClock.Instant?
+    private var last = (now: UnixTime.distantPast, span: Duration.zero)
     /// All settings so far.
     private(set) var shift = Duration.zero
 
     /// Looks at both clocks, ten times a second or more.
     mutating func wasSet(_ now: UnixTime, _ instant: ContinuousClock.Instant) -> Bool {
-        defer { last = (now, instant) }
+        guard let first else {
+            (first, last) = (instant, (now, .zero))
+            return false
+        }
+        let span = first.duration(to: instant)
+        defer { last = (now, span) }
         // Another thread may have looked a moment later and come before.
-        guard let last, instant >= last.instant else { return false }
-        let step = now.since(last.now) - last.instant.duration(to: instant)
+        guard span >= last.span else { return false }
+        let step = now.since(last.now) - (span - last.span)
         guard step <= .zero - Self.least || step >= Self.least else { return false }
         shift += step
         return true
