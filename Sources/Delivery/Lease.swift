@@ -6,8 +6,23 @@ import Synchronization
 /// The process counts its twenty seconds from *before* it sent the renewal, on a clock that counts
 /// suspension, so it always gives up earlier than the store believes.
 final class Lease: Sendable {
+    /// What a renewal allows. A class: each push asks for it, and a moment has no size that the compiler
+    /// knows.
+    final class Grant: Sendable {
+        /// After that no bytes of a push may reach a socket.
+        let sendBefore: ContinuousClock.Instant
+        let term: Int
+
+        init(sendBefore: ContinuousClock.Instant, term: Int) {
+            self.sendBefore = sendBefore
+            self.term = term
+        }
+    }
+
     private struct State {
         var aliveUntil: ContinuousClock.Instant
+        /// Of `aliveUntil` and `term`.
+        var grant: Grant
         var term = 0
         /// Why the last renewal failed, or a call since; `nil` while the store takes commits.
         var fault: StoreError.Code?
@@ -24,7 +39,9 @@ final class Lease: Sendable {
         self.limits = limits
         self.world = world
         self.journal = journal
-        state = Mutex(State(aliveUntil: world.instant()))
+        let now = world.instant()
+        state = Mutex(
+            State(aliveUntil: now, grant: Grant(sendBefore: now - limits.leaseMargin, term: 0)))
     }
 
     /// Which unbroken run of renewals this is. What a lane holds from an earlier one may be another's by now.
@@ -39,11 +56,10 @@ final class Lease: Sendable {
         state.withLock { $0.fault = error.code }
     }
 
-    /// After `sendBefore` no bytes of a push may reach a socket; `nil` when that moment has passed.
-    func grant() -> (sendBefore: ContinuousClock.Instant, term: Int)? {
-        let current = state.withLock { $0 }
-        let latest = current.aliveUntil - limits.leaseMargin
-        return latest > world.instant() ? (latest, current.term) : nil
+    /// `nil` when its moment has passed.
+    func grant() -> Grant? {
+        let current = state.withLock(\.grant)
+        return current.sendBefore > world.instant() ? current : nil
     }
 
     func renew() async throws(StoreError) {
@@ -60,6 +76,7 @@ final class Lease: Sendable {
             // away.
             if ended > state.aliveUntil { state.term += 1 }
             state.aliveUntil = max(state.aliveUntil, began + limits.aliveFor)
+            state.grant = Grant(sendBefore: state.aliveUntil - limits.leaseMargin, term: state.term)
             state.fault = nil
         }
     }
