@@ -39,7 +39,7 @@ extension StatusRelay {
             reply: pushes.isEmpty
                 ? .now(reply([]))
                 : .withdrawingAfterFirstAttempt(
-                    deadline: StatusLimits.reportWithin, undoing: [memory.reopened], reply),
+                    deadline: reportWithin, undoing: [memory.reopened], reply),
             refusal: refusal, notes: [NoteCode(pushes.isEmpty ? "status.request-unwanted" : "status.request")]
         )
     }

@@ -20,6 +20,8 @@ package struct StatusRelay: AnsweringRole {
     let registry: any Registry
     let allowances: StatusAllowances
     let charge: Charge
+    /// How long a report waits for first attempts.
+    let reportWithin: Duration
     let world: World
     /// Who reads registrations.
     let readers = Turns(StatusLimits.readers)
@@ -28,8 +30,9 @@ package struct StatusRelay: AnsweringRole {
     package init(
         instance: ConfiguredName, identity: Secp256k1KeyPair, policy: StatusPolicy = StatusPolicy(),
         registry: any Registry, allowances: StatusAllowances = StatusAllowances(),
-        charge: @escaping Charge, world: World
+        charge: @escaping Charge, reportWithin: Duration = StatusLimits.reportWithin, world: World
     ) {
+        self.reportWithin = reportWithin
         keys = StatusKeys(instance)
         self.policy = policy
         self.identity = identity

@@ -51,6 +51,7 @@ extension RelaySpans {
         spans.waku.storeRest = .milliseconds(100)
         spans.statusHost.lookEvery = .milliseconds(100)
         spans.statusHost.gateway = span
+        spans.statusHost.report = span
         spans.zulipReply = span
         spans.nextcloudProof = span
         spans.watch.every = .milliseconds(50)

@@ -1,3 +1,4 @@
+import StatusPush
 import WakuIngress
 
 /// Bounds of hosting beside those of the role and of the link to the node (docs/limits.md).
@@ -16,6 +17,8 @@ struct StatusHostLimits: Sendable {
     var keptKeys = 4_096
     /// How long keys are in memory: so much later than their row they are gone.
     var keptFor = Duration.seconds(60)
+    /// How long a report waits for first attempts.
+    var report = StatusLimits.reportWithin
     /// How long a gateway is waited for: less than senders wait for the reply.
     var gateway = Duration.seconds(2)
     /// When an operator is told that it takes nothing.

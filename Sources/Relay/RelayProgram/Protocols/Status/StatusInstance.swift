@@ -41,7 +41,7 @@ final class StatusInstance: HostedInstance {
             allowances: StatusAllowances(
                 registrations: settings.allowances.registrations, queries: settings.allowances.queries,
                 requests: settings.allowances.requests),
-            charge: { tolls.take($0) }, world: ground.world)
+            charge: { tolls.take($0) }, reportWithin: ground.spans.statusHost.report, world: ground.world)
         let notes = NoteMeter(name, ground.metrics)
         let reception = Reception(
             relay, of: name, intake: ground.delivery.intake,
