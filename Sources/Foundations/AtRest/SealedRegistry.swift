@@ -6,8 +6,44 @@ extension SealedStore: Registry {
         guard !keys.isEmpty else { return [] }
         let time = doubted.now
         let rows = try await records.find(keys.map(digests.digest), now: time.judged)
+        return opened(rows[...], keys, time)
+    }
+
+    package func find(
+        _ keys: [RecordKey], seeing count: Int
+    ) async throws(StoreError) -> (records: [Record?], sights: [RecordSight?]) {
+        let time = doubted.now
+        // Before the rows are opened: keys that are exchanged meanwhile make the sights worth nothing.
+        let epoch = sealer.epoch
+        let rows = try await records.find(keys.map(digests.digest), often: count, now: time.judged)
+        let found = opened(rows[...], keys, time)
+        let sights = zip(rows, found).prefix(count).map { row, record in
+            record == nil ? nil : row.map { RecordSight($0, keys: epoch) }
+        }
+        return (found, sights)
+    }
+
+    package func find(
+        _ keys: [RecordKey], while sights: [RecordSight]
+    ) async throws(StoreError) -> [Record?]? {
+        let time = doubted.now
+        var names: [Digest16] = []
+        names.reserveCapacity(sights.count + keys.count)
+        for sight in sights { names.append(sight.row.key) }
+        for key in keys { names.append(digests.digest(key)) }
+        let rows = try await records.find(names, often: sights.count, now: time.judged)
+        let epoch = sealer.epoch
+        for (sight, row) in zip(sights, rows) {
+            guard let row, sight.keys == epoch, row == sight.row, !row.hasEnded(by: time) else { return nil }
+        }
+        return opened(rows[sights.count...], keys, time)
+    }
+
+    private func opened(
+        _ rows: ArraySlice<StoredRecord?>, _ keys: [RecordKey], _ time: DoubtedClock.Reading
+    ) -> [Record?] {
         var found: [Record?] = []
-        found.reserveCapacity(rows.count)
+        found.reserveCapacity(keys.count)
         for (key, row) in zip(keys, rows) {
             found.append(row.flatMap { $0.hasEnded(by: time) ? nil : open($0, asked: key) })
         }

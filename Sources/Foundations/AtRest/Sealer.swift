@@ -14,6 +14,8 @@ final class Sealer: Sendable {
     private struct Ring {
         var keys: AtRestKeys
         var sealing: AtRestKeys.SealKey
+        /// How often other keys were adopted.
+        var epoch: UInt64 = 0
     }
 
     private let ring: Mutex<Ring>
@@ -46,7 +48,15 @@ final class Sealer: Sendable {
     }
 
     /// Opens with these keys from now on. They hold the one that seals.
-    func adopt(_ keys: AtRestKeys) { ring.withLock { $0.keys = keys } }
+    func adopt(_ keys: AtRestKeys) {
+        ring.withLock { ring in
+            ring.keys = keys
+            ring.epoch += 1
+        }
+    }
+
+    /// Another one once other keys open: what was concluded from what was opened before may not hold.
+    var epoch: UInt64 { ring.withLock(\.epoch) }
 
     /// Which key something was sealed with; `nil` when it is too short to have been sealed.
     static func number(of sealed: [UInt8]) -> UInt32? {

@@ -152,7 +152,9 @@ package typealias Engine = StoredRecords & StoredOutbox & StoredOwners & StoredS
 
 /// Records as rows. Asked by the sealed registry.
 package protocol StoredRecords: Sendable {
-    func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?]
+    /// - Parameter often: so many of the first keys are of records that nearly every call asks for: an engine
+    ///   may keep their rows in memory for as long as nobody can have changed them.
+    func find(_ keys: [Digest16], often: Int, now: UnixTime) async throws(StoreError) -> [StoredRecord?]
     func page(
         _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
     ) async throws(StoreError) -> [StoredRecord]
@@ -168,6 +170,12 @@ package protocol StoredRecords: Sendable {
     ///
     /// - Returns: how many stand aside now.
     func setRecordsAside(_ records: [SeenRecord]) async throws(StoreError) -> Int
+}
+
+extension StoredRecords {
+    package func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
+        try await find(keys, often: 0, now: now)
+    }
 }
 
 /// Owed pushes as rows, from their acceptance to their end. Asked by the sealed outbox.

@@ -80,10 +80,37 @@ package protocol NameDigests: Sendable {
     func digest(of name: RecordKey) -> Digest16
 }
 
-/// Records by name. Above the engines; below the roles.
-package protocol Registry: NameDigests {
+/// How a record stood when it was read: its sealed row, which says nothing without the store's keys. What was
+/// concluded from the record holds as long as the row is the same.
+package final class RecordSight: Sendable {
+    package let row: StoredRecord
+    /// Which keys of the file could open it.
+    package let keys: UInt64
+
+    package init(_ row: StoredRecord, keys: UInt64) {
+        self.row = row
+        self.keys = keys
+    }
+}
+
+/// Records looked up by their names.
+package protocol RecordLookup: Sendable {
     /// One answer for each key, in order; `nil` where there is none (a record past `expiresAt` is none).
     func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?]
+    /// The same, and how the first `count` records stood, for a later ``find(_:while:)``. No sight of a record
+    /// that is not there, nor at a registry that keeps none.
+    func find(
+        _ keys: [RecordKey], seeing count: Int
+    ) async throws(StoreError) -> (records: [Record?], sights: [RecordSight?])
+    /// Finds records while others stand as they were seen: all of it in one reading. Those that were seen are
+    /// not opened again.
+    ///
+    /// - Returns: `nil` when one of the others was written, has ended, or may not be opened any more.
+    func find(_ keys: [RecordKey], while sights: [RecordSight]) async throws(StoreError) -> [Record?]?
+}
+
+/// Records by name. Above the engines; below the roles.
+package protocol Registry: NameDigests, RecordLookup {
     /// Records of an index in order of revision, after the given revision; at most `limit`, and fewer only
     /// when there are no more. ``RecordIndex/expired(owner:by:)`` has an order of its own.
     func page(_ index: RecordIndex, after revision: UInt64, limit: Int) async throws(StoreError) -> [Record]
@@ -98,4 +125,17 @@ package protocol Registry: NameDigests {
     func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally]
     /// The clock that whatever is destroyed by time goes by, where the store keeps one.
     var clock: DoubtedClock? { get }
+}
+
+/// One that keeps no sights.
+extension RecordLookup {
+    package func find(
+        _ keys: [RecordKey], seeing count: Int
+    ) async throws(StoreError) -> (records: [Record?], sights: [RecordSight?]) {
+        (try await find(keys), [])
+    }
+
+    package func find(
+        _ keys: [RecordKey], while sights: [RecordSight]
+    ) async throws(StoreError) -> [Record?]? { nil }
 }

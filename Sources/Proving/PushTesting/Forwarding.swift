@@ -14,6 +14,18 @@ extension ForwardingRegistry {
         try await registry.find(keys)
     }
 
+    package func find(
+        _ keys: [RecordKey], seeing count: Int
+    ) async throws(StoreError) -> (records: [Record?], sights: [RecordSight?]) {
+        try await registry.find(keys, seeing: count)
+    }
+
+    package func find(
+        _ keys: [RecordKey], while sights: [RecordSight]
+    ) async throws(StoreError) -> [Record?]? {
+        try await registry.find(keys, while: sights)
+    }
+
     package func page(
         _ index: RecordIndex, after revision: UInt64, limit: Int
     ) async throws(StoreError) -> [Record] {
@@ -100,8 +112,10 @@ package protocol ForwardingEngine: Engine {
 }
 
 extension ForwardingEngine {
-    package func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
-        try await base.find(keys, now: now)
+    package func find(
+        _ keys: [Digest16], often: Int, now: UnixTime
+    ) async throws(StoreError) -> [StoredRecord?] {
+        try await base.find(keys, often: often, now: now)
     }
 
     package func page(

@@ -5,7 +5,7 @@ package enum EngineConformance {
     /// The bound of owed pushes that a rig's engine is opened with.
     package static let rowBound = 50
     package static var all: [ConformanceCase] {
-        records + expiredLists + outbox + marks + shared + witnesses + feedback + endings
+        records + frequent + expiredLists + outbox + marks + shared + witnesses + feedback + endings
     }
 
     static var records: [ConformanceCase] {

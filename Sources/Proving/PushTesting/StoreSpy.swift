@@ -64,6 +64,24 @@ package final class StoreSpy: ForwardingRegistry, ForwardingOutbox {
         return try await base.find(keys)
     }
 
+    package func find(
+        _ keys: [RecordKey], seeing count: Int
+    ) async throws(StoreError) -> (records: [Record?], sights: [RecordSight?]) {
+        state.change { $0.lookups.append(keys.map(\.space.text)) }
+        try check()
+        return try await base.find(keys, seeing: count)
+    }
+
+    /// Noted as one that names the records that were seen, too.
+    package func find(
+        _ keys: [RecordKey], while sights: [RecordSight]
+    ) async throws(StoreError) -> [Record?]? {
+        let seen = sights.map(\.row.space)
+        state.change { $0.lookups.append(seen + keys.map(\.space.text)) }
+        try check()
+        return try await base.find(keys, while: sights)
+    }
+
     package func page(
         _ index: RecordIndex, after revision: UInt64, limit: Int
     ) async throws(StoreError) -> [Record] {

@@ -173,8 +173,10 @@ final class EngineLink: Sendable {
 }
 
 extension EngineLink: StoredRecords {
-    func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
-        try await call(.records) { (engine) throws(StoreError) in try await engine.find(keys, now: now) }
+    func find(_ keys: [Digest16], often: Int, now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
+        try await call(.records) { (engine) throws(StoreError) in
+            try await engine.find(keys, often: often, now: now)
+        }
     }
 
     func page(

@@ -2,7 +2,9 @@ package import PushModel
 import Synchronization
 
 extension MemoryStore: StoredRecords {
-    package func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
+    package func find(
+        _ keys: [Digest16], often: Int, now: UnixTime
+    ) async throws(StoreError) -> [StoredRecord?] {
         shared.state.withLock { state in keys.map { state.record($0, now) } }
     }
 

@@ -1,7 +1,9 @@
 package import PushModel
 
 extension PostgresStore: StoredRecords {
-    package func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
+    package func find(
+        _ keys: [Digest16], often: Int, now: UnixTime
+    ) async throws(StoreError) -> [StoredRecord?] {
         let core = core
         let outcome: Result<[StoredRecord?], StoreError> = await withCheckedContinuation { continuation in
             core.add(

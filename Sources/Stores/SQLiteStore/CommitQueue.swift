@@ -171,7 +171,7 @@ final class CommitQueue: Sendable {
     /// Runs on the writer queue until nothing waits that will not wait longer.
     private func drain(_ db: Database) {
         while true {
-            state.withLock(\.finds)?.answer(db)
+            state.withLock(\.finds)?.answer(db, &writer.frequent)
             let (jobs, isOver) = state.withLock { state -> ([Job], Bool) in
                 guard state.urgent > 0 || state.isLazyDue else {
                     state.isDraining = !(state.finds?.isEmpty ?? true)

@@ -15,6 +15,8 @@ import Synchronization
 final class FindQueue: Sendable {
     private struct Ask: Sendable {
         let keys: [Digest16]
+        /// How many of them are worth a place in ``FrequentRows``.
+        let often: Int
         let now: UnixTime
         let answer: CheckedContinuation<Result<[StoredRecord?], StoreError>, Never>
     }
@@ -35,13 +37,15 @@ final class FindQueue: Sendable {
 
     /// Sees every commit that stood when it was asked, and of those that came later the first few or none:
     /// all records are as they were at one moment.
-    func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
+    func find(
+        _ keys: [Digest16], often: Int = 0, now: UnixTime
+    ) async throws(StoreError) -> [StoredRecord?] {
         if keys.isEmpty { return [] }
         if keys.count > limits.keysPerTurn { return try await findApart(keys, now) }
         let result = await withCheckedContinuation { continuation in
             let isFirst = asks.withLock { asks -> Bool? in
                 guard asks.count < limits.waitingJobs else { return nil }
-                asks.append(Ask(keys: keys, now: now, answer: continuation))
+                asks.append(Ask(keys: keys, often: often, now: now, answer: continuation))
                 return asks.count == 1
             }
             switch isFirst {
@@ -70,7 +74,7 @@ final class FindQueue: Sendable {
     }
 
     /// Answers what waits, outside any transaction of the writer's.
-    func answer(_ db: Database) {
+    func answer(_ db: Database, _ frequent: inout FrequentRows) {
         let batch = asks.withLock { asks -> [Ask] in
             var keys = 0
             let batch = Array(
@@ -84,7 +88,7 @@ final class FindQueue: Sendable {
         if batch.isEmpty { return }
         do {
             var unreadable: [Int64] = []
-            let found = try read(batch, db, &unreadable)
+            let found = try read(batch, db, &frequent, &unreadable)
             commits.setAside(unreadable)
             for (ask, found) in zip(batch, found) { ask.answer.resume(returning: found) }
         } catch {
@@ -104,14 +108,22 @@ final class FindQueue: Sendable {
 
     /// A page that is damaged is the fault of those alone who ask for what stood there.
     private func read(
-        _ batch: [Ask], _ db: Database, _ unreadable: inout [Int64]
+        _ batch: [Ask], _ db: Database, _ frequent: inout FrequentRows, _ unreadable: inout [Int64]
     ) throws -> [Result<[StoredRecord?], StoreError>] {
         var results: [Result<[StoredRecord?], StoreError>] = []
         try db.inTransaction(.deferred) {
             var lookup = try SQLiteRecords.Lookup(db)
             for ask in batch {
                 do {
-                    let found = try ask.keys.map { try lookup.find($0, now: ask.now, &unreadable) }
+                    var found: [StoredRecord?] = []
+                    found.reserveCapacity(ask.keys.count)
+                    for (place, key) in ask.keys.enumerated() {
+                        guard place < ask.often else {
+                            found.append(try lookup.find(key, now: ask.now, &unreadable))
+                            continue
+                        }
+                        found.append(try findOften(key, now: ask.now, &lookup, &frequent, &unreadable))
+                    }
                     results.append(.success(found))
                 } catch {
                     results.append(.failure(SQLFault.translate(error)))
@@ -120,5 +132,16 @@ final class FindQueue: Sendable {
             return .commit
         }
         return results
+    }
+
+    /// From memory where it stands there: the writer forgets what it changes, and nobody else writes.
+    private func findOften(
+        _ key: Digest16, now: UnixTime, _ lookup: inout SQLiteRecords.Lookup, _ frequent: inout FrequentRows,
+        _ unreadable: inout [Int64]
+    ) throws -> StoredRecord? {
+        if let row = frequent.row(key) { return row.expiresAt > now ? row : nil }
+        let row = try lookup.find(key, now: now, &unreadable)
+        if let row { frequent.keep(row) }
+        return row
     }
 }

@@ -28,6 +28,12 @@ extension SQLiteWriter {
     /// - Returns: the registration that it has changed.
     func make(_ change: StoredChange, _ db: Database) throws -> ChangedRegistration? {
         switch change {
+        case .put(let record, _): frequent.forget(record.key)
+        case .expire(let key, _, _), .delete(let key, _): frequent.forget(key)
+        // Of what is kept none names one.
+        case .deleteBeside: break
+        }
+        switch change {
         case .put(let record, _):
             let hadAnother = try put(record, db)
             guard record.state == .live else { return ChangedRegistration(key: record.key) }
@@ -110,6 +116,7 @@ extension SQLiteWriter {
     ///
     /// - Returns: their number, and the keys of those that can be read.
     private func remove(_ find: SQL, _ db: Database) throws -> (count: Int, keys: [Digest16]) {
+        frequent.forgetAll()
         var slots: [Int64] = []
         var keys: [Digest16] = []
         while try find.step() {
@@ -155,6 +162,7 @@ extension SQLiteWriter {
     }
 
     private func setAside(slot: Int64, _ db: Database) throws {
+        frequent.forgetAll()
         var sql = try SQL(
             db,
             """

@@ -2,8 +2,10 @@ import GRDB
 package import PushModel
 
 extension SQLiteStore: StoredRecords {
-    package func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
-        try await finds.find(keys, now: now)
+    package func find(
+        _ keys: [Digest16], often: Int, now: UnixTime
+    ) async throws(StoreError) -> [StoredRecord?] {
+        try await finds.find(keys, often: often, now: now)
     }
 
     package func page(

@@ -147,7 +147,11 @@ package final class SQLiteStore: Sendable {
     func maintain<Value: Sendable>(
         _ operation: @escaping @Sendable (SQLiteWriter, Database) throws -> Value
     ) async throws(StoreError) -> Value {
-        try await queue.submit(.bulk, operation)
+        try await queue.submit(.bulk) { writer, db in
+            // Keepers write rows as they like.
+            writer.frequent.forgetAll()
+            return try operation(writer, db)
+        }
     }
 
     /// Closes the file. Operations after it fail as `unavailable`.

@@ -27,6 +27,7 @@ final class SQLiteWriter {
 
     let owner: Digest16
     let limits: SQLiteLimits
+    var frequent = FrequentRows()
     var memory = Memory()
     var marks: MarkIndex
     var unparked = UnparkedRows()

@@ -48,7 +48,7 @@ final class EngineSpy: ForwardingEngine {
 
     init(_ base: any Engine) { self.base = base }
 
-    func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
+    func find(_ keys: [Digest16], often: Int, now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
         calls.add("find")
         return try await base.find(keys, now: now)
     }

@@ -14,6 +14,12 @@ struct AuthorisedServer: Sendable {
         self.isByOldKey = isByOldKey
     }
 
+    fileprivate var withoutPeople: AuthorisedServer {
+        var bare = server
+        (bare.hostname, bare.mail) = ("", Secret([]))
+        return AuthorisedServer(bare, revision: revision, isByOldKey: isByOldKey)
+    }
+
     /// What follows from the key that was shown: where it is the new one, the old one ends.
     func endings(_ keys: ZulipKeys, now: UnixTime) -> [Change] {
         guard !isByOldKey, let end = server.oldKeyEnds, end > now else { return [] }
@@ -55,6 +61,11 @@ struct AuthorisedRealm: Sendable {
         }
         guard stored.server == server.server.id else { throw ZulipError(.realmOfOtherServer) }
         return AuthorisedRealm(caller: server, realm: stored)
+    }
+
+    /// The same, without the server's name and its contact's address: what may be remembered.
+    var withoutPeople: AuthorisedRealm {
+        AuthorisedRealm(caller: caller.withoutPeople, realm: realm)
     }
 
     private init(caller: AuthorisedServer, realm: ZulipRealm) {

@@ -17,19 +17,28 @@ extension ZulipRelay {
     private func notify<Item: NotifiedItem>(
         _ items: [Item], _ asked: UUIDText, _ credentials: ServerCredentials, _ references: PushReferences?
     ) async throws(ZulipError) -> ZulipVerdict {
+        let known = memory.owner(asked, credentials)
+        if let known, let sights = known.sights {
+            let devices = items.map { keys.device(known.tenancy, $0.device) }
+            // What was concluded holds as long as it would be concluded from the same.
+            if let found = try await find(devices, while: sights) {
+                return try pushes(items, found[...], devices[...], known.realm, references)
+            }
+        }
         var names = [serverKey(credentials), keys.realm(asked)]
-        names.reserveCapacity(items.count + 2)
-        if let known = memory.tenancy(asked, of: credentials) {
-            for item in items { names.append(keys.device(known, item.device)) }
-            let found = try await find(names)
+        if let known {
+            names.reserveCapacity(items.count + 2)
+            for item in items { names.append(keys.device(known.tenancy, item.device)) }
+            let (found, sights) = try await findSeeing(names)
             // Who was known is judged by what is stored now, like everybody.
-            let realm = try await authorise(asked, credentials, found)
-            if realm.realm.naming == known.naming {
+            let realm = try await authorise(asked, credentials, found, sights)
+            if realm.realm.naming == known.tenancy.naming {
                 return try pushes(items, found[2...], names[2...], realm, references)
             }
             names.removeLast(items.count)
         }
-        let realm = try await authorise(asked, credentials, try await find(names))
+        let (found, sights) = try await findSeeing(names)
+        let realm = try await authorise(asked, credentials, found, sights)
         let tenancy = realm.realm.tenancy
         let devices = items.map { keys.device(tenancy, $0.device) }
         return try pushes(items, try await find(devices)[...], devices[...], realm, references)

@@ -38,7 +38,7 @@ package struct ZulipRelay: AnsweringRole {
     let world: World
     let charge: @Sendable (Toll) -> Duration?
     let allowances: ZulipAllowances
-    let memory = RealmMemory()
+    let memory: CallerMemory
     let bounds: ZulipBounds
     let ledger: RegistrationLedger
     let asked = HostsAsked()
@@ -73,6 +73,7 @@ package struct ZulipRelay: AnsweringRole {
         self.allowances = allowances
         self.charge = charge
         self.world = world
+        memory = CallerMemory(world)
     }
 
     /// Rows of the outcome table that this protocol reads differently (§6, "Dead tokens").
@@ -86,6 +87,9 @@ package struct ZulipRelay: AnsweringRole {
         default: nil
         }
     }
+
+    /// Who shows credentials pays by the pushes.
+    package func mayCost(_ inbound: ZulipInbound) -> Bool { inbound.credentials == nil }
 
     /// Anyone who shows a server's key in a sign-up is that server, and pays by itself.
     package func toll(
@@ -182,14 +186,24 @@ package struct ZulipRelay: AnsweringRole {
         }
     }
 
+    /// What an `Authorization` field shows; one that was good lately is not read again.
+    ///
+    /// - Throws: what ``ServerCredentials`` throws.
+    package func credentials(shownBy field: String?) throws(ZulipError) -> ServerCredentials {
+        try memory.credentials(shownBy: field)
+    }
+
     /// Judges the caller and the realm, whose records stand first in `found`.
+    ///
+    /// - Parameter sights: how those two stood.
     func authorise(
-        _ realm: UUIDText, _ credentials: ServerCredentials, _ found: [Record?]
+        _ realm: UUIDText, _ credentials: ServerCredentials, _ found: [Record?],
+        _ sights: [RecordSight?] = []
     ) async throws(ZulipError) -> AuthorisedRealm {
         let caller = try await authorise(credentials, found[0])
         let owned = try AuthorisedRealm.authorise(realm, found[1], for: caller)
         // A key that ends within minutes is not worth remembering.
-        if !caller.isByOldKey { memory.note(owned.realm, of: credentials) }
+        if !caller.isByOldKey { memory.note(owned, of: credentials, sights) }
         return owned
     }
 
@@ -206,5 +220,19 @@ package struct ZulipRelay: AnsweringRole {
 
     func find(_ names: [RecordKey]) async throws(ZulipError) -> [Record?] {
         do { return try await registry.find(names) } catch { throw ZulipError(.overloaded) }
+    }
+
+    /// The same, and how the first two stood.
+    func findSeeing(
+        _ names: [RecordKey]
+    ) async throws(ZulipError) -> (records: [Record?], sights: [RecordSight?]) {
+        do { return try await registry.find(names, seeing: 2) } catch { throw ZulipError(.overloaded) }
+    }
+
+    /// The same, while server and realm stand as they stood; else `nil`.
+    func find(
+        _ names: [RecordKey], while sights: [RecordSight]
+    ) async throws(ZulipError) -> [Record?]? {
+        do { return try await registry.find(names, while: sights) } catch { throw ZulipError(.overloaded) }
     }
 }

@@ -3,15 +3,18 @@ package import PushModel
 package import WireFormats
 
 /// What a server shows: its id and the hash of its key. The key itself is dropped as soon as it is hashed.
-package struct ServerCredentials: Sendable {
+package final class ServerCredentials: Sendable {
     /// `nil` when the user part is no UUID: then no server has it.
     package let id: UUIDText?
     /// SHA-256 of the key, 32 bytes. The key has 64 random characters, so that no slow hash is needed.
     package let keyHash: Secret
+    /// Of the field that showed them, by whoever remembers it.
+    let digest: Digest16?
 
-    package init(id: UUIDText?, keyHash: Secret) {
+    init(id: UUIDText?, keyHash: Secret, digest: Digest16?) {
         self.id = id
         self.keyHash = keyHash
+        self.digest = digest
     }
 
     /// Reads an `Authorization` field (RFC 7617): `Basic base64(zulip_org_id:zulip_org_key)`. Whatever is not
@@ -19,14 +22,19 @@ package struct ServerCredentials: Sendable {
     ///
     /// - Throws: `.missingAuthorization`, `.otherAuthorizationScheme`, `.malformedAuthorization`,
     ///   `.userInsteadOfServer` (§5.1).
-    package init(authorization: String?) throws(ZulipError) {
+    package convenience init(authorization: String?, digest: Digest16? = nil) throws(ZulipError) {
         var (decoded, colon) = try Self.parts(authorization)
         defer { decoded.withUnsafeMutableBytes { wipe($0) } }
         let id = decoded.withUnsafeBytes { UUIDText(UnsafeRawBufferPointer(rebasing: $0[..<colon])) }
         let hash = decoded.withUnsafeBytes {
             SHA256.hash(UnsafeRawBufferPointer(rebasing: $0[(colon + 1)...]))
         }
-        self.init(id: id, keyHash: Secret(hash))
+        self.init(id: id, keyHash: Secret(hash), digest: digest)
+    }
+
+    /// Reads a field that nobody remembers.
+    package static func read(_ authorization: String?) throws(ZulipError) -> ServerCredentials {
+        try ServerCredentials(authorization: authorization)
     }
 
     /// Checks the field's form alone: no key is hashed.

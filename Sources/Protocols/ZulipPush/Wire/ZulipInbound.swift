@@ -34,23 +34,26 @@ package struct ZulipInbound: Sendable {
     /// Reads one HTTP request. Nothing is looked up.
     ///
     /// - Parameter path: as sent, without query; more than one leading slash counts as one.
+    /// - Parameter place: as ``ZulipPath/init(sent:at:)``.
     /// - Parameter query: what follows the `?`. Deployed relays take a parameter from there that the form
     ///   does not have, and older servers send all of their sign-up so.
     /// - Parameter authorization: the `Authorization` field.
     /// - Parameter body: borrowed for the length of the call.
+    /// - Parameter credentials: reads that field.
     /// - Throws: `.unknownPath`, `.wrongMethod`, what ``ServerCredentials`` throws, and for calls without
     ///   credentials what their form throws.
     package static func parse(
-        method: String, path: String, query: String? = nil, authorization: String?, contentType: String?,
-        body: UnsafeRawBufferPointer
+        method: String, path: String, at place: Int? = nil, query: String? = nil, authorization: String?,
+        contentType: String?, body: UnsafeRawBufferPointer,
+        credentials read: (String?) throws(ZulipError) -> ServerCredentials = ServerCredentials.read
     ) throws(ZulipError) -> ZulipInbound {
-        let known = try known(method, path)
+        let known = try known(method, path, place)
         guard known.isAuthenticated else {
-            return ZulipInbound(credentials: nil, call: try read(known, query, body))
+            return ZulipInbound(credentials: nil, call: try call(known, query, body))
         }
-        let credentials = try ServerCredentials(authorization: authorization)
+        let credentials = try read(authorization)
         do throws(ZulipError) {
-            return ZulipInbound(credentials: credentials, call: try read(known, query, body))
+            return ZulipInbound(credentials: credentials, call: try call(known, query, body))
         } catch {
             return ZulipInbound(credentials: credentials, call: .refused(error))
         }
@@ -60,10 +63,11 @@ package struct ZulipInbound: Sendable {
     ///
     /// - Throws: `.unknownPath`, `.wrongMethod`, what ``ServerCredentials`` throws.
     package static func credentials(
-        method: String, path: String, authorization: String?
+        method: String, path: String, authorization: String?,
+        credentials read: (String?) throws(ZulipError) -> ServerCredentials = ServerCredentials.read
     ) throws(ZulipError) -> ServerCredentials? {
         guard try known(method, path).isAuthenticated else { return nil }
-        return try ServerCredentials(authorization: authorization)
+        return try read(authorization)
     }
 
     /// Checks what a request's head alone tells, in the order in which `parse` does, so that no room is given
@@ -75,8 +79,10 @@ package struct ZulipInbound: Sendable {
         try ServerCredentials.checkForm(authorization)
     }
 
-    private static func known(_ method: String, _ path: String) throws(ZulipError) -> ZulipPath {
-        guard let known = ZulipPath(sent: path) else { throw ZulipError(.unknownPath) }
+    private static func known(
+        _ method: String, _ path: String, _ place: Int? = nil
+    ) throws(ZulipError) -> ZulipPath {
+        guard let known = ZulipPath(sent: path, at: place) else { throw ZulipError(.unknownPath) }
         guard known.methods.contains(method) else {
             var error = ZulipError(.wrongMethod)
             error.allowedMethods = known.methods
@@ -85,7 +91,7 @@ package struct ZulipInbound: Sendable {
         return known
     }
 
-    private static func read(
+    private static func call(
         _ path: ZulipPath, _ query: String?, _ body: UnsafeRawBufferPointer
     ) throws(ZulipError) -> Call {
         guard body.count <= path.bodyLimitBytes else { throw ZulipError(.bodyTooLarge) }

@@ -28,6 +28,17 @@ package enum ZulipPath: String, Sendable, Hashable, CaseIterable {
         self.init(rawValue: "/" + path.drop { $0 == "/" })
     }
 
+    /// - Parameter place: among ``all``, where a router that has compared the path already says it stands.
+    package init?(sent path: String, at place: Int?) {
+        if let place, Self.all.indices.contains(place), Self.all[place].rawValue == path {
+            self = Self.all[place]
+        } else {
+            self.init(sent: path)
+        }
+    }
+
+    package static let all = ZulipPath.allCases
+
     /// All but two are POST.
     package var method: String { isRead ? "GET" : "POST" }
 

@@ -38,7 +38,7 @@ final class WatchedEngine: ForwardingEngine {
         self.watch = watch
     }
 
-    func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
+    func find(_ keys: [Digest16], often: Int, now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
         let found = try await base.find(keys, now: now)
         watch.note("find \(keys.count), found \(found.map { $0 == nil ? "-" : "+" }.joined())")
         return found

@@ -18,9 +18,10 @@ struct ZulipFace: HTTPFace {
     var name: ConfiguredName { reception.instance }
 
     var routes: [HTTPRoute] {
-        ZulipPath.allCases.map {
+        ZulipPath.all.enumerated().map { place, path in
             HTTPRoute(
-                .exact($0.rawValue), bodyLimitBytes: $0.bodyLimitBytes, takesLeadingSlashes: true)
+                .exact(path.rawValue), bodyLimitBytes: path.bodyLimitBytes, tag: place,
+                takesLeadingSlashes: true)
         }
             // What lies beside them gets this protocol's 404, not the server's.
             + [
@@ -66,9 +67,9 @@ struct ZulipFace: HTTPFace {
         try await proveBeforeReading(inbound)
         var request = try inbound.withBody { (body) throws(ZulipError) in
             try ZulipInbound.parse(
-                method: inbound.method.rawValue, path: inbound.path, query: inbound.query,
+                method: inbound.method.rawValue, path: inbound.path, at: inbound.tag, query: inbound.query,
                 authorization: inbound.header("authorization"), contentType: inbound.header("content-type"),
-                body: body)
+                body: body, credentials: reception.role.credentials(shownBy:))
         }
         if inbound.header(ZulipOrigin.referencesField) != nil, case .notify = request.call {
             request.references = PushReferences()
@@ -92,7 +93,8 @@ struct ZulipFace: HTTPFace {
         guard inbound.body.readableBytes > ZulipLimits.formBodyBytes,
             let credentials = try ZulipInbound.credentials(
                 method: inbound.method.rawValue, path: inbound.path,
-                authorization: inbound.header("authorization"))
+                authorization: inbound.header("authorization"),
+                credentials: reception.role.credentials(shownBy:))
         else { return }
         do throws(ZulipError) { try await reception.role.prove(credentials) } catch {
             // A store that is out proves nobody a stranger: a `notify` waits for it once it is read.
