@@ -25,8 +25,9 @@ package enum FirstOutcome: Sendable, Hashable {
 
 /// When the peer hears back, and what.
 package enum ReplyTiming<Reply: Sendable>: Sendable {
-    /// As soon as the commit stands.
-    case now(Reply)
+    /// As soon as the commit stands. By reference: so a verdict's size does not depend on its reply's, and
+    /// who takes one in without knowing its protocol need not look that size up (decision 0073).
+    indirect case now(Reply)
     /// After first attempts, or at the deadline; one outcome for each push, in order.
     case afterFirstAttempt(deadline: Duration, @Sendable ([FirstOutcome]) -> Reply)
     /// The same, for peers that send again what they hear has failed: a push whose first answer is a retry, a
