@@ -25,18 +25,18 @@ package struct Intake: Sendable {
     ///   the relays on one store.
     /// - Parameter client: who called; `nil`: somebody in this process.
     /// - Parameter stay: the call's, where it began before.
-    /// - Returns: the reply that the verdict plans, once its commit stands on stable storage.
-    package func admit<Reply, Failure>(
-        _ verdict: Verdict<Reply, Failure>, instance: ConfiguredName, from client: ClientKey? = nil,
-        perMinute: Int = 0, stay: Stay? = nil
-    ) async throws(IntakeRefusal<Failure>) -> Reply {
+    /// - Returns: what the reply tells, once the verdict's commit stands on stable storage.
+    func admit(
+        _ verdict: PlainVerdict, instance: ConfiguredName, from client: ClientKey?, perMinute: Int,
+        stay: Stay?
+    ) async throws(Untaken) -> Told {
         // What its origin's pace has promised to the call.
         var promise = Pacer.Promise()
-        do throws(IntakeRefusal<Failure>) {
-            try charge(verdict, instance, perMinute, &promise)
-            if !verdict.pages.isEmpty { try await make(verdict.pages, verdict) }
+        do throws(Untaken) {
+            try charge(verdict.charge, instance, perMinute, &promise)
+            if !verdict.pages.isEmpty { try await make(verdict.pages) }
             guard !verdict.pushes.isEmpty || !verdict.changes.isEmpty else {
-                return await reply(verdict.reply, .nothing, in: nil)
+                return Told(outcomes: await outcomes(verdict.wait, .nothing, in: nil))
             }
             let stay = stay ?? self.stay(bytes: verdict.pushes.reduce(0) { $0 + $1.message.bytes })
             let (call, withheld) = try call(of: verdict, instance, client, perMinute, &promise)
@@ -44,8 +44,9 @@ package struct Intake: Sendable {
             do throws(StoreError) { asked = try await ask(call) } catch {
                 asked = await askAgain(call, stay, after: error)
             }
-            let taken = try taken(asked, by: verdict)
-            return await reply(timing(of: verdict, withheld), taken, in: stay)
+            let taken = try taken(asked, verdict.references)
+            let wait = withheld.flatMap { verdict.withheld?($0) } ?? verdict.wait
+            return Told(outcomes: await outcomes(wait, taken, in: stay), withheld: withheld)
         } catch {
             // However long it was held, and whatever it was refused for: nothing of it is owed.
             core.pacer.giveBack(&promise)
@@ -54,15 +55,15 @@ package struct Intake: Sendable {
     }
 
     // What need not wait stands in functions of its own: in one that waits, each value whose size is known
-    // only as the program runs (a reply, an error, an instant) is a block of the task's memory.
+    // only as the program runs (an instant) is a block of the task's memory.
 
     /// What the store is to be asked for.
     ///
     /// - Returns: also the places of pushes that their pace has withheld, if any were.
-    private func call<Reply, Failure>(
-        of verdict: Verdict<Reply, Failure>, _ instance: ConfiguredName, _ client: ClientKey?,
-        _ perMinute: Int, _ promise: inout Pacer.Promise
-    ) throws(IntakeRefusal<Failure>) -> (Call, withheld: [Int]?) {
+    private func call(
+        of verdict: PlainVerdict, _ instance: ConfiguredName, _ client: ClientKey?, _ perMinute: Int,
+        _ promise: inout Pacer.Promise
+    ) throws(Untaken) -> (Call, withheld: [Int]?) {
         var call = Call(instance: instance, pushes: verdict.pushes, changes: verdict.changes)
         call.origins = origins(of: verdict.pushes, at: instance)
         call.holders = holders(of: call, verdict.turns, client)
@@ -74,26 +75,13 @@ package struct Intake: Sendable {
         }
     }
 
-    private func timing<Reply, Failure>(
-        of verdict: Verdict<Reply, Failure>, _ withheld: [Int]?
-    ) -> ReplyTiming<Reply> {
-        guard let withheld, let reply = verdict.withheld else { return verdict.reply }
-        return reply(withheld)
-    }
-
-    private func taken<Reply, Failure>(
-        _ asked: Asked?, by verdict: Verdict<Reply, Failure>
-    ) throws(IntakeRefusal<Failure>) -> Taken {
+    private func taken(_ asked: Asked?, _ listener: PushReferences?) throws(Untaken) -> Taken {
         switch asked {
-        case nil: throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+        case nil: throw .overloaded
         case .taken(let taken)?:
-            verdict.references?.note(references(of: taken))
+            listener?.note(references(of: taken))
             return taken
-        case .refused(let index)?:
-            guard let refusal = verdict.refusal else {
-                throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
-            }
-            throw .refused(refusal(index))
+        case .refused(let index)?: throw .refused(index: index)
         }
     }
 
@@ -109,11 +97,11 @@ package struct Intake: Sendable {
         return ids
     }
 
-    private func charge<Reply, Failure>(
-        _ verdict: Verdict<Reply, Failure>, _ instance: ConfiguredName, _ perMinute: Int,
+    private func charge(
+        _ charge: OriginCharge?, _ instance: ConfiguredName, _ perMinute: Int,
         _ promise: inout Pacer.Promise
-    ) throws(IntakeRefusal<Failure>) {
-        guard perMinute > 0, let charge = verdict.charge, charge.units > 0 else { return }
+    ) throws(Untaken) {
+        guard perMinute > 0, let charge, charge.units > 0 else { return }
         let among = core.membership.relays
         let wait = core.pacer.charge(
             charge.units, of: custody.digest(ofOrigin: charge.origin, at: instance),
@@ -122,25 +110,18 @@ package struct Intake: Sendable {
     }
 
     /// Makes changes that need not be made together, a page at a time.
-    private func make<Reply, Failure>(
-        _ pages: [[Change]], _ verdict: Verdict<Reply, Failure>
-    ) async throws(IntakeRefusal<Failure>) {
+    private func make(_ pages: [[Change]]) async throws(Untaken) {
         for page in pages {
             let applied: Applied
             do throws(StoreError) { applied = try await core.registry.apply(page) } catch {
                 core.observer.refused(error)
-                throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+                throw .overloaded
             }
-            guard case .refused(let index) = applied else { continue }
-            guard let refusal = verdict.refusal else {
-                throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
-            }
-            throw .refused(refusal(index))
+            if case .refused(let index) = applied { throw .refused(index: index) }
         }
     }
 
-    /// What the store is asked for. Apart from the verdict, whose types are its protocol's: what depends on
-    /// them is looked up at every step (decision 0073).
+    /// What the store is asked for.
     struct Call {
         let instance: ConfiguredName
         var pushes: [Push]

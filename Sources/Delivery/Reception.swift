@@ -42,20 +42,24 @@ package struct Reception<Role: AnsweringRole>: Sendable {
         {
             throw .rateLimited(retryAfter: wait)
         }
-        let verdict = try await judge(inbound, stay)
+        let verdict: Role.Judged
+        do throws(Role.Failure) { verdict = try await role.receive(inbound) } catch {
+            verdict = try await judgeAgain(inbound, stay, after: error)
+        }
         for code in verdict.notes { note(code) }
-        do throws(IntakeRefusal<Role.Failure>) {
+        do throws(Untaken) {
             // Counted only now, when the origin has proved who it is: nobody can use up another's share.
-            return try await intake.admit(
-                verdict, instance: instance, from: client,
+            let told = try await intake.admit(
+                intake.plain(verdict), instance: instance, from: client,
                 perMinute: verdict.quota ?? pushesPerMinute, stay: stay)
+            return intake.reply(to: verdict, telling: told)
         } catch {
-            throw refusal(for: error)
+            throw refusal(of: verdict, for: error)
         }
     }
 
-    private func refusal(for refusal: IntakeRefusal<Role.Failure>) -> Role.Failure {
-        switch refusal {
+    private func refusal(of verdict: Role.Judged, for untaken: Untaken) -> Role.Failure {
+        switch intake.refusal(of: verdict, for: untaken) {
         case .refused(let refusal): refusal
         case .overloaded(let retryAfter): .overloaded(retryAfter: retryAfter)
         case .tooFarAhead(let retryAfter): .rateLimited(retryAfter: retryAfter)
@@ -66,13 +70,13 @@ package struct Reception<Role: AnsweringRole>: Sendable {
     package func count(_ code: NoteCode) { note(code) }
 
     /// What is asked once waits for a store that is out.
-    private func judge(_ inbound: Role.Inbound, _ stay: Stay) async throws(Role.Failure) -> Role.Judged {
-        do throws(Role.Failure) { return try await role.receive(inbound) } catch {
-            guard Role.isAskedOnce(inbound) else { throw error }
-            return try await intake.hold(stay, after: error, while: { $0.isOverloaded }) {
-                () throws(Role.Failure) in
-                try await role.receive(inbound)
-            }
+    private func judgeAgain(
+        _ inbound: Role.Inbound, _ stay: Stay, after error: Role.Failure
+    ) async throws(Role.Failure) -> Role.Judged {
+        guard Role.isAskedOnce(inbound) else { throw error }
+        return try await intake.hold(stay, after: error, while: { $0.isOverloaded }) {
+            () throws(Role.Failure) in
+            try await role.receive(inbound)
         }
     }
 }

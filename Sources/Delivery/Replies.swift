@@ -2,7 +2,7 @@ import PushModel
 
 /// Replies to calls whose commits stand.
 extension Intake {
-    /// What a reply waits for, apart from its protocol's types.
+    /// First attempts that a reply waits for.
     private struct FirstWait {
         /// What is known already; all of it where no group waits.
         var outcomes: [FirstOutcome] = []
@@ -14,21 +14,13 @@ extension Intake {
     /// Hands the pushes of a commit over to their lanes, and waits for what the reply tells of them.
     ///
     /// - Parameter stay: the call's; `nil`: it has waited for nothing.
-    func reply<Reply>(_ timing: ReplyTiming<Reply>, _ taken: Taken, in stay: Stay?) async -> Reply {
-        var first = firstWait(timing, taken, in: stay)
+    func outcomes(_ wait: ReplyWait, _ taken: Taken, in stay: Stay?) async -> [FirstOutcome] {
+        var first = firstWait(wait, taken, in: stay)
         if let group = first.group { first.outcomes = await group.wait() }
         if let undoing = first.undoing, first.outcomes.contains(where: \.isFailure) {
             await undo(first.group?.takeUndoing() ?? undoing)
         }
-        return compose(timing, first.outcomes)
-    }
-
-    private func compose<Reply>(_ timing: ReplyTiming<Reply>, _ outcomes: [FirstOutcome]) -> Reply {
-        switch timing {
-        case .now(let reply): reply
-        case .afterFirstAttempt(_, let compose), .withdrawingAfterFirstAttempt(_, _, let compose):
-            compose(outcomes)
-        }
+        return first.outcomes
     }
 
     /// What was not undone with a withdrawal: there was none, but a push that no app serves, or the repeat of
@@ -42,21 +34,11 @@ extension Intake {
     }
 
     /// Hands the pushes over to their lanes.
-    private func firstWait<Reply>(_ timing: ReplyTiming<Reply>, _ taken: Taken, in stay: Stay?) -> FirstWait {
-        switch timing {
-        case .now:
+    private func firstWait(_ reply: ReplyWait, _ taken: Taken, in stay: Stay?) -> FirstWait {
+        guard case .firstAttempts(let deadline, let undoing) = reply else {
             handOver(taken)
             return FirstWait()
-        case .afterFirstAttempt(let deadline, _):
-            return firstWait(taken, by: deadline, in: stay, undoing: nil)
-        case .withdrawingAfterFirstAttempt(let deadline, let undoing, _):
-            return firstWait(taken, by: deadline, in: stay, undoing: undoing)
         }
-    }
-
-    private func firstWait(
-        _ taken: Taken, by deadline: Duration, in stay: Stay?, undoing: [Change]?
-    ) -> FirstWait {
         let now = core.world.instant()
         // What the call was held for is gone from what its reply may wait.
         let wait =

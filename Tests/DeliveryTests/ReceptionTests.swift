@@ -106,7 +106,15 @@ struct ReceptionTests {
             let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
             let record = Record(key: key, touchedAt: rig.clock.now, body: Secret([1]))
             let unmet = EchoRole.Call(changes: [.put(record, if: .revision(9))])
-            #expect(await refusal(open, unmet) == .refused)
+            let page = EchoRole.Call(pages: [unmet.changes])
+            for var call in [unmet, page] {
+                #expect(await refusal(open, call) == .refused)
+                call.isMute = true
+                guard case .overloaded(.some) = await refusal(open, call) else {
+                    Issue.record("what the role has no words for was taken, or told without a time")
+                    return
+                }
+            }
         }
         try await Rig.run(Depot(), .of(idle)) { rig in
             let paced = reception(rig, pushesPerMinute: 4)
@@ -178,6 +186,9 @@ private final class EchoRole: AnsweringRole {
     struct Call: Sendable {
         var pushes: [Push] = []
         var changes: [Change] = []
+        var pages: [[Change]] = []
+        /// Says nothing of a change that does not meet its condition.
+        var isMute = false
         var notes: [NoteCode] = []
         var allowance: Allowance?
         var isFree = false
@@ -216,6 +227,8 @@ private final class EchoRole: AnsweringRole {
         var verdict = Verdict<[FirstOutcome], EchoRefusal>(
             pushes: inbound.pushes, changes: inbound.changes, reply: .now([]), refusal: { _ in .refused },
             notes: inbound.notes)
+        if inbound.isMute { verdict.refusal = nil }
+        verdict.pages = inbound.pages
         verdict.turns = inbound.turns
         return verdict
     }
