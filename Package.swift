@@ -295,8 +295,8 @@ let suites: [Target] = [
         "Ingress/HTTPIngressTests",
         [
             "PushModel", "PushTesting", "Dialling", "DialTesting", "HTTPIngress", "AdminIngress", "WebClient",
-            "WireFormats", "Delivery", "Simulators", nioCore, nioEmbedded, nioPosix, nioSSL, crypto, metrics,
-            lifecycle
+            "WireFormats", "Delivery", "Simulators", nioCore, nioEmbedded, nioHTTP1, nioPosix, nioSSL, crypto,
+            metrics, lifecycle
         ]),
     tests(
         "Relay/SealbellTests",

@@ -4,11 +4,11 @@ import Synchronization
 /// A bounded queue from an event loop, and the tasks that serve what comes: each element at once, whatever
 /// the others wait for.
 ///
-/// A task that has served one element takes the next that waits. If none does, it stays for one only as long
-/// as enough others are being served: a loop with much to do makes few tasks, and each costs its memory, the
-/// wiping of that and a way through the starter. A loop with little to do keeps none, because what a request
-/// left in its task's memory is wiped with the task. An element is out of its task's hands before the task
-/// stays.
+/// A task that has served one element takes the next that waits. If none does, it stays for one only where
+/// enough were being served at once a moment ago: a loop with much to do makes few tasks, and each costs its
+/// memory, the wiping of that and a way through the starter. A loop with little to do keeps none, because
+/// what a request left in its task's memory is wiped with the task. An element is out of its task's hands
+/// before the task stays.
 final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
         /// Not given to any task yet.
@@ -23,15 +23,19 @@ final class Mailbox<Element: Sendable>: Sendable {
         var unneeded = 0
         /// Elements that are with a task.
         var busy = 0
+        /// As many as there were at once since the last look, and between that and the one before: what is
+        /// asked for together often ends together.
+        var most = (now: 0, before: 0)
         var isClosed = false
         /// Tasks since the beginning.
         var made = 0
 
-        /// How many may stay: none beside a few that are busy.
-        var mayPark: Int { isClosed || busy < leastBusy ? 0 : mostParked }
+        /// How many may stay.
+        var mayPark: Int { isClosed || max(most.now, most.before) < leastBusy ? 0 : mostParked }
 
         mutating func give(_ element: Element) {
             busy += 1
+            most.now = max(most.now, busy)
             given.append(element)
         }
 
@@ -108,11 +112,12 @@ final class Mailbox<Element: Sendable>: Sendable {
         for task in ended { task.resume(returning: false) }
     }
 
-    /// Ends the tasks that have stayed since the last call without being needed: others may be served for
-    /// minutes.
+    /// A look at what stays, to be taken regularly: ends the tasks that have stayed since the last one
+    /// without being needed, and all where too few were served at once. Others may be served for minutes.
     func endUnneeded() {
         let ended = state.withLock { state in
-            let ended = state.unpark(state.unneeded)
+            state.most = (state.busy, state.most.now)
+            let ended = state.unpark(max(state.unneeded, state.parked.count - state.mayPark))
             state.unneeded = state.parked.count
             return ended
         }
@@ -164,7 +169,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
 }
 
-/// Elements that must be with their tasks before one without an element stays.
+/// Elements that must have been with their tasks at once before one without an element stays.
 private let leastBusy = 4
 /// Tasks without an element: as many as there are requests on a loop at full load.
 private let mostParked = 64
