@@ -57,7 +57,7 @@ extension SealedStore: CustodyTaking {
                 from = digests.digest(origin: push.origin, at: acceptance.instance)
                 origin = (push.origin, from)
             }
-            if lane?.name != item.lane { lane = (item.lane, item.lane.description) }
+            if lane?.name != item.lane { lane = (item.lane, text(of: item.lane)) }
             var row = StoredPush(
                 row: 0, id: PushID(ofRowAt: now, random: random.next(), random.next()),
                 lane: lane?.text ?? "", pushClass: push.pushClass, origin: item.holder ?? from,

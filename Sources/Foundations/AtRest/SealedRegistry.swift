@@ -34,7 +34,7 @@ extension SealedStore: Registry {
         let rows = try await records.find(names, often: sights.count, now: time.judged)
         let epoch = sealer.epoch
         for (sight, row) in zip(sights, rows) {
-            guard let row, sight.keys == epoch, row == sight.row, !row.hasEnded(by: time) else { return nil }
+            guard let row, sight.keys == epoch, sight.isSame(row), !row.hasEnded(by: time) else { return nil }
         }
         return opened(rows[sights.count...], keys, time)
     }

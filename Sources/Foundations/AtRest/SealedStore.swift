@@ -19,6 +19,8 @@ package final class SealedStore: Sendable {
     let broken = Mutex(BrokenPushes())
     /// The same of records.
     let brokenRecords = Mutex(BrokenRecords())
+    /// Names of lanes as rows have them. Lanes come from the configuration: a handful.
+    private let lanes = Mutex<[LaneName: String]>([:])
     /// As of the last look into the store.
     let addressForm = Mutex(AddressForm.former)
     let doubted: DoubtedClock
@@ -128,6 +130,15 @@ package final class SealedStore: Sendable {
     /// The name of the row of a push that was sent under this name. Of a push without a row, and of one of an
     /// earlier version, it is the name itself.
     package func row(sentAs id: PushID) -> PushID { digests.row(sentAs: id) }
+
+    func text(of lane: LaneName) -> String {
+        lanes.withLock { lanes in
+            if let text = lanes[lane] { return text }
+            let text = lane.description
+            lanes[lane] = text
+            return text
+        }
+    }
 
     /// Tells the others on this store which keys this relay holds, if they have not been told.
     func announce(_ upkeep: any StoreNotes, isStarting: Bool) async throws(StoreError) {

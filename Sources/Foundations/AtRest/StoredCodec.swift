@@ -1,4 +1,5 @@
 import PushModel
+import Synchronization
 
 /// The clear form of what stands in sealed columns: fields of a stored form (``StoredWriter``) behind a
 /// version byte.
@@ -129,20 +130,43 @@ enum StoredCodec {
         return RecordBody(name: name, owner: owner, address: address, body: body)
     }
 
+    /// Spaces that rows have named, each at a place of its text's: a store has a handful, and each row that
+    /// is opened names two.
+    private static let spaces = Mutex([Space?](repeating: nil, count: 64))
+
+    private static func space(_ text: UnsafeRawBufferPointer) -> Space {
+        let place = text.reduce(0) { ($0 &* 31 &+ Int($1)) & 63 }
+        return spaces.withLock { spaces in
+            if let known = spaces[place], known.isWritten(text) { return known }
+            let space = Space(text: String(decoding: text, as: UTF8.self))
+            spaces[place] = space
+            return space
+        }
+    }
+
     /// - Parameter isAddress: its name may be padded. No copy is made of the padding.
     private static func key(_ reader: inout StoredReader, isAddress: Bool = false) -> RecordKey?? {
         switch reader.byte() {
         case 0:
             return .some(nil)
         case 1:
-            guard let text = reader.text(), let field = reader.field() else { return nil }
-            let space = Space(text: text)
+            guard let text = reader.field(), let field = reader.field() else { return nil }
+            let space = space(text)
             guard isAddress, space.isAddresses else {
                 return .some(RecordKey(space, Secret(copying: field)))
             }
             return unpadded(field).map { .some(RecordKey(space, $0)) }
         default:
             return nil
+        }
+    }
+}
+
+extension Space {
+    fileprivate func isWritten(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        var text = text
+        return text.withUTF8 { text in
+            text.count == bytes.count && text.indices.allSatisfy { text[$0] == bytes[$0] }
         }
     }
 }

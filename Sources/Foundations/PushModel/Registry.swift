@@ -91,14 +91,28 @@ package final class RecordSight: Sendable {
         self.row = row
         self.keys = keys
     }
+
+    /// Whether that is the row that was seen, byte for byte.
+    package func isSame(_ other: StoredRecord) -> Bool {
+        row.revision == other.revision && row.key == other.key && row.touchedAt == other.touchedAt
+            && row.expiresAt == other.expiresAt && row.version == other.version && row.state == other.state
+            && row.owner == other.owner && row.address == other.address && row.space == other.space
+            && row.body.withUnsafeBytes { seen in
+                other.body.withUnsafeBytes { stands in
+                    // Mostly it is the same memory: the engine keeps what is asked for often.
+                    seen.count == stands.count
+                        && (seen.baseAddress == stands.baseAddress || seen.elementsEqual(stands))
+                }
+            }
+    }
 }
 
 /// Records looked up by their names.
 package protocol RecordLookup: Sendable {
     /// One answer for each key, in order; `nil` where there is none (a record past `expiresAt` is none).
     func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?]
-    /// The same, and how the first `count` records stood, for a later ``find(_:while:)``. No sight of a record
-    /// that is not there, nor at a registry that keeps none.
+    /// The same, and how the first `count` records stood, for a later ``find(_:while:)``. There is no sight
+    /// of a record that is not there, nor at a registry that keeps none.
     func find(
         _ keys: [RecordKey], seeing count: Int
     ) async throws(StoreError) -> (records: [Record?], sights: [RecordSight?])

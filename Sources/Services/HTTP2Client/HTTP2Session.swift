@@ -241,9 +241,9 @@ extension HTTP2Session {
 extension HTTP2Slot {
     /// Keeps `:status` and `retry-after`; everything else that a push service says stands in the body.
     fileprivate func header(_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) {
-        if name.count == 7, name.elementsEqual(":status".utf8), value.count == 3 {
+        if value.count == 3, name.is(":status") {
             status = value.reduce(0) { $0 * 10 + Int($1 &- UInt8(ascii: "0")) }
-        } else if name.count == 11, value.count <= 64, name.elementsEqual("retry-after".utf8) {
+        } else if value.count <= 64, name.is("retry-after") {
             retryAfter = Array(value)
         }
     }

@@ -254,9 +254,8 @@ final class CommitQueue: Sendable {
         do {
             var answers: [@Sendable () -> Void] = []
             answers.reserveCapacity(jobs.count)
-            try db.inTransaction(.immediate) {
+            try db.transact(.immediate) {
                 for job in jobs { answers.append(try run(job)) }
-                return .commit
             }
             // Before anybody hears that it stands.
             ended.tell(writer.committed())

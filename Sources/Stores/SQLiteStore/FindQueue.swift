@@ -18,7 +18,7 @@ final class FindQueue: Sendable {
         /// How many of them are worth a place in ``FrequentRows``.
         let often: Int
         let now: UnixTime
-        let answer: CheckedContinuation<Result<[StoredRecord?], StoreError>, Never>
+        let answer: LockedContinuation<Result<[StoredRecord?], StoreError>>
     }
 
     private let commits: CommitQueue
@@ -42,7 +42,8 @@ final class FindQueue: Sendable {
     ) async throws(StoreError) -> [StoredRecord?] {
         if keys.isEmpty { return [] }
         if keys.count > limits.keysPerTurn { return try await findApart(keys, now) }
-        let result = await withCheckedContinuation { continuation in
+        let result = await withLockedContinuation(of: Result<[StoredRecord?], StoreError>.self) {
+            continuation in
             let isFirst = asks.withLock { asks -> Bool? in
                 guard asks.count < limits.waitingJobs else { return nil }
                 asks.append(Ask(keys: keys, often: often, now: now, answer: continuation))
@@ -111,7 +112,7 @@ final class FindQueue: Sendable {
         _ batch: [Ask], _ db: Database, _ frequent: inout FrequentRows, _ unreadable: inout [Int64]
     ) throws -> [Result<[StoredRecord?], StoreError>] {
         var results: [Result<[StoredRecord?], StoreError>] = []
-        try db.inTransaction(.deferred) {
+        try db.transact(.deferred) {
             var lookup = try SQLiteRecords.Lookup(db)
             for ask in batch {
                 do {
@@ -129,7 +130,6 @@ final class FindQueue: Sendable {
                     results.append(.failure(SQLFault.translate(error)))
                 }
             }
-            return .commit
         }
         return results
     }

@@ -85,6 +85,8 @@ enum SQLiteRecords {
     /// The query for one record by its key, made ready once for all that are asked for together.
     struct Lookup {
         private var sql: SQL
+        /// Rows that are asked for together are mostly of few spaces.
+        private var space: String?
 
         init(_ db: Database) throws { sql = try SQL(db, findText) }
 
@@ -95,8 +97,10 @@ enum SQLiteRecords {
             sql.bindAnew(slotOf: key)
             defer { sql.finish() }
             guard try sql.step() else { return nil }
-            switch row(sql) {
-            case .record(let record): return record.expiresAt > now ? record : nil
+            switch row(sql, after: space) {
+            case .record(let record):
+                space = record.space
+                return record.expiresAt > now ? record : nil
             case .aside: return nil
             case .unreadable(let slot):
                 unreadable.append(slot)
@@ -259,15 +263,17 @@ enum SQLiteRecords {
     }
 
     /// One row of ``rowColumns``.
-    static func row(_ sql: SQL) -> Row {
+    ///
+    /// - Parameter space: of the row before.
+    static func row(_ sql: SQL, after space: String? = nil) -> Row {
         // By its bytes, whatever else the text holds.
         if sql.begins(1, with: asidePrefix) { return .aside }
-        return record(sql).map { .record($0) } ?? .unreadable(slot: sql.int(11))
+        return record(sql, after: space).map { .record($0) } ?? .unreadable(slot: sql.int(11))
     }
 
     /// The columns of one row, as ``columns`` has them; `nil` unless each holds what is written there.
-    static func record(_ sql: SQL) -> StoredRecord? {
-        guard let key = sql.digest(0), let space = sql.name(1), let owner = sql.digestIfAny(2),
+    static func record(_ sql: SQL, after last: String? = nil) -> StoredRecord? {
+        guard let key = sql.digest(0), let space = sql.name(1, after: last), let owner = sql.digestIfAny(2),
             let address = sql.digestIfAny(3), let version = sql.number(4),
             let stateAt = sql.moment(6), let touchedAt = sql.moment(7), let expiresAt = sql.moment(8),
             let revision = sql.integer(9, in: RowBounds.counts), let body = sql.blob(10)

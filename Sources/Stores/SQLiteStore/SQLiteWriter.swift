@@ -208,8 +208,10 @@ enum MarkBlob {
     static let mostEntries = 16_384
 
     static func append(_ mark: Digest16, _ id: PushID, _ first: OutcomeKind?, to blob: inout [UInt8]) {
-        blob += mark.bytes
-        blob += id.value.bytes
+        let (id, mark) = (id.value, mark)
+        withUnsafeBytes(
+            of: (mark.high.bigEndian, mark.low.bigEndian, id.high.bigEndian, id.low.bigEndian)
+        ) { blob.append(contentsOf: $0) }
         blob.append(first?.rawValue ?? 0)
     }
 

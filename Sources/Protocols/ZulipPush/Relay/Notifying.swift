@@ -51,7 +51,7 @@ extension ZulipRelay {
         let now = world.now()
         let server = realm.caller.server
         let endings = realm.caller.endings(keys, now: now)
-        let origin = Secret(server.id.bytes)
+        let origin = server.id.secret
         var counts = NotifyCounts(of: items.first?.device)
         var pushes: [Push] = []
         var sent: [Sent] = []

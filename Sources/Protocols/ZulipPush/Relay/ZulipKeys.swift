@@ -57,8 +57,8 @@ package struct ZulipKeys: Sendable {
         RecordKey(keyUses, Secret(publicKey + withUnsafeBytes(of: day.bigEndian) { Array($0) } + process))
     }
 
-    package func server(_ id: UUIDText) -> RecordKey { RecordKey(servers, Secret(id.bytes)) }
-    package func realm(_ id: UUIDText) -> RecordKey { RecordKey(realms, Secret(id.bytes)) }
+    package func server(_ id: UUIDText) -> RecordKey { RecordKey(servers, id.secret) }
+    package func realm(_ id: UUIDText) -> RecordKey { RecordKey(realms, id.secret) }
     package func leaving(_ id: UUIDText) -> RecordKey { RecordKey(leavers, Secret(id.bytes)) }
     package func host(_ host: ZulipHostname) -> RecordKey { RecordKey(hosts, Secret(host.text.utf8)) }
     /// A name without its port: who holds it, where the policy gives each name to one server alone; and the
@@ -138,5 +138,12 @@ package struct ZulipKeys: Sendable {
             Secret(Array((registration.appID ?? "").utf8) + [0] + token)
         }
         return RecordKey(addresses, name)
+    }
+}
+
+extension UUIDText {
+    /// Its 16 bytes.
+    var secret: Secret {
+        withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { Secret(copying: $0) }
     }
 }
