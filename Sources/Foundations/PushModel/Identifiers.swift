@@ -56,7 +56,13 @@ struct NameHash {
         return bytes.reduce(start) { ($0 ^ UInt64($1)) &* factor }
     }
 
-    private static let factor = UInt64.random(in: .min ... .max) | 1
+    /// Of the library's own secret, so that a run whose hashes are fixed, as a simulation's are
+    /// (`SWIFT_DETERMINISTIC_HASHING`), has the same order each time.
+    private static let factor: UInt64 = {
+        var hasher = Hasher()
+        hasher.combine(0x6C61_6E65)
+        return UInt64(truncatingIfNeeded: hasher.finalize()) | 1
+    }()
 }
 
 /// Sixteen bytes: what the engines know instead of a name.
@@ -105,7 +111,13 @@ package struct Digest16: Sendable, Hashable, Comparable {
         return Int(truncatingIfNeeded: product.high ^ product.low)
     }
 
-    private static let factor = UInt64.random(in: .min ... .max) | 1
+    /// Of the library's own secret, so that a run whose hashes are fixed, as a simulation's are
+    /// (`SWIFT_DETERMINISTIC_HASHING`), has the same order each time.
+    private static let factor: UInt64 = {
+        var hasher = Hasher()
+        hasher.combine(0x6C61_6E65)
+        return UInt64(truncatingIfNeeded: hasher.finalize()) | 1
+    }()
 }
 
 /// The name of one owed push: a UUID that begins with the time, minted when the push is accepted.

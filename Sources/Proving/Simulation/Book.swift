@@ -225,6 +225,7 @@ final class Book: Sendable {
         state.withLock { state in
             state.registrations[number] = max(state.registrations[number] ?? 0, version)
             state.leavings.tokens[number] = token
+            state.leavings.asked[number] = [token]
             if state.leavings.adrift.remove(number) != nil {
                 state.leavings.counts[number, default: 0] += 1
                 state.letGo(of: number)

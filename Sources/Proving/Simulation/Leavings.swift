@@ -33,6 +33,9 @@ struct Leavings {
     var last: [Int: End] = [:]
     /// The tokens under which devices have heard that they are registered.
     var tokens: [Int: Int] = [:]
+    /// The tokens with which devices have asked to be registered since then: one that they did not hear of
+    /// may stand all the same, and goes when another one does.
+    var asked: [Int: Set<Int>] = [:]
     /// Devices whose registrations may have ended or not.
     var adrift: Set<Int> = []
     /// How often each device's registration has ended, or changed its address.
@@ -120,7 +123,11 @@ extension Book {
     /// - Returns: with pushes of it that the store has; `nil`: it stays as it is.
     func leaves(_ device: Int, for token: Int?) -> Leavings.Leaving? {
         state.withLock { state in
-            if let token, state.leavings.tokens[device] ?? token == token { return nil }
+            if let token {
+                let isOne = state.leavings.asked[device, default: []].union([token]).count == 1
+                state.leavings.asked[device, default: []].insert(token)
+                if isOne, state.leavings.tokens[device] ?? token == token { return nil }
+            }
             state.leavings.adrift.insert(device)
             if token == nil { state.registrations[device] = nil }
             let pushes = state.numbers.compactMap { id, number -> PushID? in
