@@ -307,6 +307,8 @@ extension Database {
         try cachedStatement(sql: kind.rawValue).execute()
         do {
             try body()
+            // Ended by a fault that `body` has caught: of what came behind it nothing was in a transaction.
+            guard isInsideTransaction else { throw SQLFault(code: SQLITE_ABORT) }
             try cachedStatement(sql: "COMMIT TRANSACTION").execute()
         } catch {
             // Some faults have ended it already.
