@@ -19,7 +19,8 @@ package final class SealedStore: Sendable {
     let broken = Mutex(BrokenPushes())
     /// The same of records.
     let brokenRecords = Mutex(BrokenRecords())
-    /// Names of lanes as rows have them. Lanes come from the configuration: a handful.
+    /// Names of lanes as rows have them. Lanes come from the configuration: a handful, and of all that were
+    /// ever configured 256 at most.
     private let lanes = Mutex<[LaneName: String]>([:])
     /// As of the last look into the store.
     let addressForm = Mutex(AddressForm.former)
@@ -135,6 +136,7 @@ package final class SealedStore: Sendable {
         lanes.withLock { lanes in
             if let text = lanes[lane] { return text }
             let text = lane.description
+            if lanes.count >= 256 { lanes.removeAll() }
             lanes[lane] = text
             return text
         }

@@ -56,9 +56,9 @@ struct NameHash {
         return bytes.reduce(start) { ($0 ^ UInt64($1)) &* factor }
     }
 
-    /// Of the library's own secret, so that a run whose hashes are fixed, as a simulation's are
-    /// (`SWIFT_DETERMINISTIC_HASHING`), has the same order each time.
-    private static let factor: UInt64 = {
+    /// A secret of the process, odd. Made of the library's own, so that a run whose hashes are fixed, as a
+    /// simulation's are (`SWIFT_DETERMINISTIC_HASHING`), has the same order each time.
+    fileprivate static let factor: UInt64 = {
         var hasher = Hasher()
         hasher.combine(0x6C61_6E65)
         return UInt64(truncatingIfNeeded: hasher.finalize()) | 1
@@ -107,17 +107,9 @@ package struct Digest16: Sendable, Hashable, Comparable {
     package func _rawHashValue(seed: Int) -> Int {
         // Test data counts in the one half or the other.
         let both = low ^ high &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(bitPattern: Int64(seed))
-        let product = both.multipliedFullWidth(by: Self.factor)
+        let product = both.multipliedFullWidth(by: NameHash.factor)
         return Int(truncatingIfNeeded: product.high ^ product.low)
     }
-
-    /// Of the library's own secret, so that a run whose hashes are fixed, as a simulation's are
-    /// (`SWIFT_DETERMINISTIC_HASHING`), has the same order each time.
-    private static let factor: UInt64 = {
-        var hasher = Hasher()
-        hasher.combine(0x6C61_6E65)
-        return UInt64(truncatingIfNeeded: hasher.finalize()) | 1
-    }()
 }
 
 /// The name of one owed push: a UUID that begins with the time, minted when the push is accepted.
