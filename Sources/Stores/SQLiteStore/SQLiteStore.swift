@@ -48,6 +48,8 @@ package final class SQLiteStore: Sendable {
             try Self.prepare(pool, writer: writer, synchronous: synchronous, now: world.now())
             try pool.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA cache_size = -\(limits.writerCacheKiB)")
+                // Or what is committed after a savepoint was undone may be lost in a crash (decision 0134).
+                try db.execute(sql: "PRAGMA cache_spill = OFF")
             }
             queue = CommitQueue(
                 pool: pool, writer: writer, limits: limits, ended: ended, journal: journal)
