@@ -1,6 +1,8 @@
 #ifndef SEALBELL_WIPING_H
 #define SEALBELL_WIPING_H
 
+#include <stddef.h>
+
 /// Makes the process one that no debugger and no other process of the same user may read, and that leaves no
 /// core image.
 ///
@@ -23,5 +25,19 @@ void sealbell_heap_bound(void);
 
 /// Gives the system back what lies free in the heap, page by page. Holds each arena up for some milliseconds.
 void sealbell_heap_trim(void);
+
+/// Takes the read-only pages of the program and its libraries out of this process's memory, those that only
+/// the start has needed among them. Linux alone.
+///
+/// What is needed again comes back with the next look at it, some pages at a time, from the system's cache of
+/// files. That cache is not emptied by this: the pages are the system's to keep or to drop, and a machine
+/// gains free memory only where it drops them, which is easier for it when nobody maps them. So what is
+/// smaller at once is the resident set; a control group's limit counts the cache as before.
+///
+/// Nothing that was written is touched: only segments that cannot be written to, of objects whose loader has
+/// written nothing into them.
+///
+/// - Returns: the bytes of those segments, mapped before or not; 0 where nothing was done.
+size_t sealbell_unmap_start(void);
 
 #endif

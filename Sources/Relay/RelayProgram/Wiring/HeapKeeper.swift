@@ -2,20 +2,24 @@ import CWiping
 import PushModel
 import ServiceLifecycle
 
-/// Gives the system back what an attack, or a busy hour, has left free in the heap.
+/// Gives the system back what the start has needed once, and what an attack, or a busy hour, has left free in
+/// the heap.
 ///
 /// Large blocks go back at once (`sealbell_heap_bound`). Small ones, of connections and requests, lie between
-/// others in the allocator's arenas and stay; so the heap is trimmed when resident memory has grown and grows
-/// no more.
+/// others in the allocator's arenas and stay; so the heap is trimmed when resident memory, but for pages of
+/// files, has grown and grows no more.
 struct HeapKeeper: Service {
     /// How often resident memory is looked at.
     static let pause = Duration.seconds(10)
 
     let world: World
-    var resident: @Sendable () -> Int = { ProcessMemory.resident() }
+    var resident: @Sendable () -> Int = { ProcessMemory.anonymous() }
     var trim: @Sendable () -> Void = { sealbell_heap_trim() }
+    var unmapStart: @Sendable () -> Void = { ProcessMemory.unmapStart() }
 
     func run() async throws {
+        // The listeners stand: whatever read the configuration, migrated the store and opened keys has done so.
+        unmapStart()
         await cancelWhenGracefulShutdown {
             var watch = HeapWatch(resident())
             while true {

@@ -36,9 +36,10 @@ struct HeapTests {
         let clock = ManualClock()
         let resident = Noted(60 << 20)
         let trims = Noted(0)
+        let unmaps = Noted(0)
         let keeper = HeapKeeper(
             world: clock.world(seed: 1), resident: { resident.value },
-            trim: { trims.change { $0 += 1 } })
+            trim: { trims.change { $0 += 1 } }, unmapStart: { unmaps.change { $0 += 1 } })
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await keeper.run() }
             for bytes in [90 << 20, 90 << 20, 90 << 20] {
@@ -48,6 +49,7 @@ struct HeapTests {
             }
             await clock.sleepers(atLeast: 1)
             #expect(trims.value == 1)
+            #expect(unmaps.value == 1, "once, behind the start")
             group.cancelAll()
             try await group.waitForAll()
         }
@@ -65,6 +67,20 @@ struct HeapTests {
         #expect(ProcessMemory.isWiped)
         #expect(ProcessMemory.foreignHeap == nil)
     }
+
+    #if os(Linux)
+    @Test("What the start has read leaves the resident set, and all goes on from the files")
+    func start() throws {
+        let kept = Noted([1, 2, 3])
+        let before = try #require(ProcessMemory.pages)
+        #expect(ProcessMemory.unmapStart() > 1 << 20, "this program's own text alone is more")
+        let after = try #require(ProcessMemory.pages)
+        #expect(after.files < before.files)
+        // Code, constants and what was written: the first two are read from the files again.
+        #expect(kept.value == [1, 2, 3])
+        #expect("\(Self.bytes(3))".utf8.elementsEqual("3145728".utf8))
+    }
+    #endif
 
     @Test("What large bodies took is the system's again when their senders have gone")
     func bodies() async throws {
