@@ -66,7 +66,6 @@ let foundations: [Target] = [
     system("CSecp256k1", pkgConfig: "libsecp256k1", package: "libsecp256k1-dev"),
     // The C library's own resolver.
     system("CResolver"),
-    system("CPostgres", pkgConfig: "libpq", package: "libpq-dev"),
     system("CZeroMQ", pkgConfig: "libzmq", package: "libzmq3-dev"),
     library("Foundations/PushModel"),
     library("Foundations/Primitives", ["PushModel", "CSodium", crypto]),
@@ -88,9 +87,10 @@ let foundations: [Target] = [
 ]
 
 // A heap and a stack that forget: C, because it takes the place of the C library's calls. SQLite's settings:
-// C, because of a call of variable length.
+// C, because of a call of variable length. PostgreSQL's library: C, because it is loaded when it is asked for.
 let ownC: [Target] = [
     .target(name: "CWiping", path: "Sources/Foundations/CWiping"),
+    .target(name: "CPostgres", path: "Sources/Foundations/CPostgres"),
     .target(
         name: "CSQLite", path: "Sources/Foundations/CSQLite", linkerSettings: [.linkedLibrary("sqlite3")])
 ]

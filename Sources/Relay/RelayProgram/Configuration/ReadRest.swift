@@ -122,11 +122,14 @@ extension ConfigurationReader {
     private func postgres(_ cursor: MappingCursor, _ url: String) -> StoreConfiguration.Engine? {
         let file = cursor.node["password_file"] == nil ? nil : cursor.file("password_file", .databasePassword)
         // What is wrong with it is not repeated: it may hold a password.
-        guard let address = try? PostgresAddress(url) else {
+        let address: PostgresAddress
+        do throws(StoreError) { address = try PostgresAddress(url) } catch {
             cursor.fault(
                 .badValue, "url",
-                "Write postgresql://USER@HOST/DATABASE, with further hosts behind commas and libpq's options "
-                    + "behind a question mark.")
+                error.code == .unavailable
+                    ? PostgresAddress.missingLibrary
+                    : "Write postgresql://USER@HOST/DATABASE, with further hosts behind commas and libpq's "
+                        + "options behind a question mark.")
             return nil
         }
         guard !address.holdsSecret else {

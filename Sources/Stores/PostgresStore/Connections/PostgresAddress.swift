@@ -32,11 +32,14 @@ package struct PostgresAddress: Sendable, Hashable, CustomStringConvertible {
     /// Reads a URL as libpq does.
     ///
     /// - Parameter password: of the user; before one that stands in the URL.
-    /// - Throws: `.denied` when the text is no such URL, or names hosts and ports that do not fit together.
+    /// - Throws: `.unavailable` where libpq is not there (``missingLibrary``); `.denied` when the text is no
+    ///   such URL, or names hosts and ports that do not fit together.
     package init(_ url: String, password: Secret? = nil) throws(StoreError) {
         guard url.hasPrefix("postgresql://") || url.hasPrefix("postgres://") else {
             throw StoreError(.denied)
         }
+        // Whatever else calls libpq has an address.
+        guard sealbell_postgres_is_there() == 1 else { throw StoreError(.unavailable) }
         var given = try Self.parse(url)
         let names = Self.list(given["host"])
         let numeric = Self.list(given["hostaddr"])
@@ -55,6 +58,12 @@ package struct PostgresAddress: Sendable, Hashable, CustomStringConvertible {
         for name in Self.apart { given[name] = nil }
         options = Self.defaults.merging(given) { $1 }
     }
+
+    /// What to say where the URL is not at fault. PostgreSQL's library is loaded with the first address, so
+    /// that a relay without PostgreSQL needs none.
+    package static let missingLibrary =
+        "PostgreSQL's client library is not on this machine, or is older than 14: install libpq (libpq5 on "
+        + "Debian and Ubuntu)."
 
     private static func parse(_ url: String) throws(StoreError) -> [String: String] {
         var message: UnsafeMutablePointer<CChar>?

@@ -41,17 +41,21 @@ enum StorePlace: Sendable, Hashable {
         let password = try passwordFile.map { (path) throws(CommandFailure) in
             try CredentialShelf.read(path).trimmed
         }
-        let address: PostgresAddress
-        do throws(StoreError) { address = try PostgresAddress(url) } catch {
-            throw CommandFailure(.usage, "A database is named as postgresql://USER@HOST/DATABASE.")
-        }
+        let address = try self.address(url, password: nil)
         guard !address.holdsSecret else {
             throw CommandFailure(
                 .usage,
                 "No password in a URL, where every user of the machine may see it: put it into a file.")
         }
         guard let password else { return address }
+        return try self.address(url, password: password)
+    }
+
+    private static func address(_ url: String, password: Secret?) throws(CommandFailure) -> PostgresAddress {
         do throws(StoreError) { return try PostgresAddress(url, password: password) } catch {
+            guard error.code != .unavailable else {
+                throw CommandFailure(.unavailable, PostgresAddress.missingLibrary)
+            }
             throw CommandFailure(.usage, "A database is named as postgresql://USER@HOST/DATABASE.")
         }
     }
