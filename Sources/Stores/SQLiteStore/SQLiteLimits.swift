@@ -49,8 +49,9 @@ package struct SQLiteLimits: Sendable {
     package var forgetPatience: Duration = .milliseconds(50)
     /// How long a connection waits for another program's lock. Nobody but an operator's tool has one.
     package static let busySeconds = 5
-    /// KiB of page cache of each reading connection.
-    package var cacheKiB = 2_048
+    /// KiB of page cache of each reading connection. It reads large calls, pages of records for commands, and
+    /// what nobody waits for; what it would keep stands in the writer's cache or in the system's.
+    package var cacheKiB = 512
     /// KiB of the writer's, which finds records too: the inner pages of their tree are 3 MiB for a million,
     /// and each of them that is not here costs every find a read of the file.
     package var writerCacheKiB = 8_192
