@@ -13,53 +13,141 @@ struct MarkIndex: Sendable {
         case owed(row: Int64)
         /// In that blob of `marks`, at that entry.
         case settled(blob: Int64, entry: Int)
+
+        fileprivate var isOwed: Bool { if case .owed = self { true } else { false } }
+    }
+
+    /// Twelve bytes.
+    private struct Slot: Sendable {
+        var high: UInt32 = 0
+        var low: UInt32 = 0
+        var place: UInt32 = 0
+
+        /// 0: empty.
+        var fingerprint: UInt64 { UInt64(high) << 32 | UInt64(low) }
     }
 
     private struct Generation: Sendable {
         let began: UnixTime
         var ended: UnixTime?
-        var count = 0
-        /// Fingerprint and place, open addressing; 0 is empty. Grows by doubling.
-        var slots: [(fingerprint: UInt64, place: UInt64)]
+        private(set) var count = 0
+        /// Open addressing. Grows by doubling.
+        private var slots = Array(repeating: Slot(), count: 1_024)
+        private var rows = Window(bits: 31)
+        private var blobs = Window(bits: 19)
+        /// By fingerprint, what no slot has room for: rows and blobs whose numbers are far from the others'.
+        private var far: [UInt64: Place] = [:]
 
-        init(began: UnixTime) {
-            self.began = began
-            slots = Array(repeating: (0, 0), count: 1_024)
-        }
+        /// In a slot's place. One that is owed has the highest bit clear; one that is settled has it set, and
+        /// twelve bits of entry.
+        private static let elsewhere: UInt32 = 0
+        /// The fingerprint stays until its generation goes.
+        private static let released = UInt32.max
+        private static let settled: UInt32 = 1 << 31
+        private static let entryBits: UInt32 = 12
+
+        init(began: UnixTime) { self.began = began }
 
         func find(_ fingerprint: UInt64) -> Int? {
             var at = Int(truncatingIfNeeded: fingerprint) & (slots.count - 1)
-            while slots[at].fingerprint != 0 {
-                if slots[at].fingerprint == fingerprint { return at }
+            while true {
+                let found = slots[at].fingerprint
+                if found == fingerprint { return at }
+                // Ends: a quarter of the slots is empty.
+                if found == 0 { return nil }
                 at = (at + 1) & (slots.count - 1)
             }
-            return nil
         }
 
-        mutating func insert(_ fingerprint: UInt64, _ place: UInt64) {
+        /// `nil`: released.
+        func place(at index: Int) -> Place? {
+            let slot = slots[index]
+            switch slot.place {
+            case Self.elsewhere: return far[slot.fingerprint]
+            case Self.released: return nil
+            case Self.settled...:
+                let number = slot.place & ~Self.settled
+                return .settled(
+                    blob: blobs.number(number >> Self.entryBits),
+                    entry: Int(number & (1 << Self.entryBits - 1)))
+            default: return .owed(row: rows.number(slot.place))
+            }
+        }
+
+        mutating func set(_ place: Place?, at index: Int) {
+            let code = code(place)
+            if slots[index].place == Self.elsewhere { far[slots[index].fingerprint] = nil }
+            if code == Self.elsewhere { far[slots[index].fingerprint] = place }
+            slots[index].place = code
+        }
+
+        mutating func insert(_ fingerprint: UInt64, _ place: Place) {
             if count * 4 >= slots.count * 3 { grow() }
-            put(fingerprint, place)
+            let code = code(place)
+            if code == Self.elsewhere { far[fingerprint] = place }
+            let low = UInt32(truncatingIfNeeded: fingerprint)
+            put(Slot(high: UInt32(fingerprint >> 32), low: low, place: code))
             count += 1
         }
 
-        private mutating func put(_ fingerprint: UInt64, _ place: UInt64) {
-            var at = Int(truncatingIfNeeded: fingerprint) & (slots.count - 1)
+        /// Of marks whose pushes were owed when they were last heard of.
+        func forEachOwed(_ body: (UInt64, Place) -> Bool) {
+            for index in slots.indices where slots[index].fingerprint != 0 {
+                guard let place = place(at: index), place.isOwed else { continue }
+                guard body(slots[index].fingerprint, place) else { return }
+            }
+        }
+
+        private mutating func code(_ place: Place?) -> UInt32 {
+            switch place {
+            case nil: return Self.released
+            case .owed(let row)?: return rows.offset(row) ?? Self.elsewhere
+            case .settled(let blob, let entry)?:
+                guard (0..<1 << Self.entryBits).contains(entry), let offset = blobs.offset(blob) else {
+                    return Self.elsewhere
+                }
+                let code = Self.settled | offset << Self.entryBits | UInt32(entry)
+                return code == Self.released ? Self.elsewhere : code
+            }
+        }
+
+        private mutating func put(_ slot: Slot) {
+            var at = Int(truncatingIfNeeded: slot.fingerprint) & (slots.count - 1)
             while slots[at].fingerprint != 0 { at = (at + 1) & (slots.count - 1) }
-            slots[at] = (fingerprint, place)
+            slots[at] = slot
         }
 
         private mutating func grow() {
             let old = slots
-            slots = Array(repeating: (0, 0), count: old.count * 2)
-            for slot in old where slot.fingerprint != 0 { put(slot.fingerprint, slot.place) }
+            slots = Array(repeating: Slot(), count: old.count * 2)
+            for slot in old where slot.fingerprint != 0 { put(slot) }
         }
     }
 
-    /// The highest number of a blob that ``write(_:)`` can hold.
-    static let lastBlob: Int64 = 1 << 48 - 1
+    /// Numbers near the first one, as offsets of so many bits; 0 is none.
+    private struct Window: Sendable {
+        private let bits: UInt32
+        /// The number whose offset would be 0; `nil` before the first number.
+        private var base: Int64?
 
-    /// A place that says "released": the fingerprint stays until its generation goes.
-    private static let released = UInt64.max
+        init(bits: UInt32) { self.bits = bits }
+
+        /// The first number stands in the middle, for others come on both sides: at a start the latest are
+        /// read first.
+        ///
+        /// - Returns: `nil` for a number that lies outside.
+        mutating func offset(_ number: Int64) -> UInt32? {
+            let base = base ?? number &- 1 << (bits - 1)
+            self.base = base
+            let offset = UInt64(bitPattern: number &- base)
+            return offset > 0 && offset < 1 << bits ? UInt32(offset) : nil
+        }
+
+        func number(_ offset: UInt32) -> Int64 { (base ?? 0) &+ Int64(offset) }
+    }
+
+    /// The highest number of a blob.
+    static let lastBlob: Int64 = 1 << 48 - 1
 
     private var generations: [Generation] = []
     private let span: Duration
@@ -75,14 +163,13 @@ struct MarkIndex: Sendable {
     /// `nil` when the mark is not held.
     func place(of mark: Digest16, now: UnixTime) -> Place? {
         let fingerprint = Self.fingerprint(mark)
-        for generation in generations.reversed() {
-            guard let slot = generation.find(fingerprint) else { continue }
-            let place = generation.slots[slot].place
+        for index in generations.indices.reversed() {
+            guard let slot = generations[index].find(fingerprint) else { continue }
             // The mark of an owed push is held for as long as the push is owed.
-            guard place != Self.released, isHeld(generation, now: now) || Self.isOwed(place) else {
-                return nil
-            }
-            return Self.read(place)
+            guard let place = generations[index].place(at: slot),
+                place.isOwed || isHeld(generations[index], now: now)
+            else { return nil }
+            return place
         }
         return nil
     }
@@ -92,9 +179,9 @@ struct MarkIndex: Sendable {
         let fingerprint = Self.fingerprint(mark)
         let last = generations.count - 1
         if let slot = generations[last].find(fingerprint) {
-            generations[last].slots[slot].place = Self.write(place)
+            generations[last].set(place, at: slot)
         } else {
-            generations[last].insert(fingerprint, Self.write(place))
+            generations[last].insert(fingerprint, place)
         }
     }
 
@@ -103,7 +190,7 @@ struct MarkIndex: Sendable {
         let fingerprint = Self.fingerprint(mark)
         for index in generations.indices.reversed() {
             if let slot = generations[index].find(fingerprint) {
-                generations[index].slots[slot].place = place.map(Self.write) ?? Self.released
+                generations[index].set(place, at: slot)
                 return
             }
         }
@@ -142,28 +229,14 @@ struct MarkIndex: Sendable {
     private mutating func carryOver(_ gone: [Generation]) {
         let last = generations.count - 1
         for generation in gone {
-            for slot in generation.slots where slot.fingerprint != 0 && Self.isOwed(slot.place) {
-                guard generations[last].count < perGeneration / 2 else { return }
-                generations[last].insert(slot.fingerprint, slot.place)
+            generation.forEachOwed { fingerprint, place in
+                guard generations[last].count < perGeneration / 2 else { return false }
+                generations[last].insert(fingerprint, place)
+                return true
             }
         }
     }
 
-    private static func isOwed(_ place: UInt64) -> Bool { place != released && place & 1 << 62 == 0 }
-
     /// Keyed digests are uniform, so half of one is a fingerprint; 0 is kept for empty slots.
     private static func fingerprint(_ mark: Digest16) -> UInt64 { mark.low == 0 ? 1 : mark.low }
-
-    /// Bit 62 tells a blob from a row; 48 bits of number, 12 of entry.
-    private static func write(_ place: Place) -> UInt64 {
-        switch place {
-        case .owed(let row): UInt64(row)
-        case .settled(let blob, let entry): 1 << 62 | UInt64(entry) << 48 | UInt64(blob)
-        }
-    }
-
-    private static func read(_ place: UInt64) -> Place {
-        guard place & 1 << 62 != 0 else { return .owed(row: Int64(place)) }
-        return .settled(blob: Int64(place & 0xFFFF_FFFF_FFFF), entry: Int(place >> 48 & 0x3FFF))
-    }
 }

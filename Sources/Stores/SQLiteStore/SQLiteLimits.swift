@@ -29,9 +29,9 @@ package struct SQLiteLimits: Sendable {
     package var revisionsReserved: Int64 = 10_000
     /// How long a mark is held at least.
     package var markSpan: Duration = .seconds(600)
-    /// Marks of one generation in memory: sixteen bytes a slot, so 4 MiB.
+    /// Marks of one generation in memory: twelve bytes a slot, so 3 MiB.
     package var marksPerGeneration = 196_608
-    /// Generations. Together 16 MiB: above some 1,300 pushes a second the oldest marks go before their ten
+    /// Generations. Together 12 MiB: above some 1,300 pushes a second the oldest marks go before their ten
     /// minutes are over, since memory must stay flat (issue: 64 MiB under load).
     package var markGenerations = 4
     /// Between two looks for blobs of marks that no longer count.
