@@ -53,8 +53,9 @@ package struct SQLiteLimits: Sendable {
     /// what nobody waits for; what it would keep stands in the writer's cache or in the system's.
     package var cacheKiB = 512
     /// KiB of the writer's, which finds records too: the inner pages of their tree are 3 MiB for a million,
-    /// and each of them that is not here costs every find a read of the file.
-    package var writerCacheKiB = 8_192
+    /// and one that is not here costs a find one more read, from the system's cache of files. Leaves of more
+    /// than some thousand records are never all here.
+    package var writerCacheKiB = 4_096
     /// Origins that one claim takes turns over: two steps in the index for each, so some 5 ms. More wait for
     /// the next claim, which begins behind them.
     package var originsPerClaim = 512
