@@ -14,6 +14,7 @@ final class Lane<P: Provider>: LaneHandle {
     let refill = Bell()
     private let stopped = Bell()
     let drained = Bell()
+    private let senders = LaneSenders()
     let meter: LaneMeter
     /// What it is at its service; `nil`: nobody says.
     private let identity: Secret?
@@ -79,6 +80,7 @@ final class Lane<P: Provider>: LaneHandle {
             return ((inMemory: state.inMemory, parked: state.parked, isStopping: state.isStopping), actions)
         }
         meter.backlog(inMemory: after.inMemory, parked: after.parked)
+        senders.endUnneeded()
         if after.isStopping { drained.ring() }
     }
 
@@ -217,6 +219,7 @@ final class Lane<P: Provider>: LaneHandle {
     private var isStopping: Bool { state.withLock(\.isStopping) }
 
     private func sendLoop(_ sends: inout DiscardingTaskGroup) async {
+        defer { senders.close() }
         // A stop ends it by cancelling, once the volatile pushes are gone.
         while !Task.isCancelled {
             let (now, instant) = (core.world.now(), core.world.instant())
@@ -232,7 +235,10 @@ final class Lane<P: Provider>: LaneHandle {
                 await sender.wait()
                 continue
             }
-            sends.addTask { await self.send(leased.entry, leased.lease, on: slot) }
+            let (entry, lease) = leased
+            if !senders.give({ await self.send(entry, lease, on: slot) }) {
+                sends.addTask { await self.senders.work() }
+            }
         }
     }
 
