@@ -53,7 +53,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     var turns: UInt64 = 0
     var ticker: RepeatedTask?
 
-    /// Enough for a few dozen frames, so that a burst is one TLS write.
+    /// Enough for a few dozen frames, so that a burst is one write to the socket.
     static let writeLimitBytes = 1 << 16
 
     init(
@@ -358,15 +358,15 @@ extension HTTP2Connection {
         guard let context, let session else { return }
         var more = true
         while more, context.channel.isWritable, state.phase != .ended {
-            // As much as the last one had, and a little more: one that grows is copied, and wiped, each time.
-            let room = min(Self.writeLimitBytes, lastWritten + lastWritten / 4)
-            var buffer = context.channel.allocator.buffer(capacity: max(2_048, room))
-            guard let left = session.produce(into: &buffer, limitBytes: Self.writeLimitBytes) else {
-                return fail(.protocolViolation)
-            }
-            more = left
-            lastWritten = buffer.readableBytes
-            if buffer.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(buffer), promise: nil) }
+            // As much as the last time, and a little more.
+            let expected = max(2_048, lastWritten + lastWritten / 4)
+            let produced = session.produce(
+                limitBytes: Self.writeLimitBytes, expectedBytes: expected, from: context.channel.allocator
+            ) { context.write(wrapOutboundOut($0), promise: nil) }
+            guard let produced else { return fail(.protocolViolation) }
+            more = produced.isMore
+            lastWritten = produced.bytes
+            if produced.bytes > 0 { context.flush() }
         }
     }
 

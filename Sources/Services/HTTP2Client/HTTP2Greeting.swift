@@ -71,12 +71,12 @@ final class HTTP2Greeting: ChannelInboundHandler, RemovableChannelHandler {
 
     private func begin(_ context: ChannelHandlerContext) {
         guard let session = HTTP2Session() else { return fail(.noSettings) }
-        var buffer = context.channel.allocator.buffer(capacity: 64)
-        guard session.produce(into: &buffer, limitBytes: HTTP2Connection.writeLimitBytes) != nil else {
-            return fail(.protocolViolation)
-        }
+        let produced = session.produce(
+            limitBytes: HTTP2Connection.writeLimitBytes, expectedBytes: 64, from: context.channel.allocator
+        ) { context.write(wrapOutboundOut($0), promise: nil) }
+        guard produced != nil else { return fail(.protocolViolation) }
         self.session = session
-        context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+        context.flush()
     }
 
     private func fail(_ code: HTTP2Error.Code) { attempt.fail(HTTP2Error(code)) }

@@ -56,18 +56,40 @@ final class HTTP2Session {
         return nghttp2_session_mem_recv(raw, start, bytes.count) == bytes.count
     }
 
-    /// Appends what is to be written, at most a little over `limitBytes`; `nil` on a fault of the session.
-    func produce(into buffer: inout ByteBuffer, limitBytes: Int) -> Bool? {
-        while buffer.readableBytes < limitBytes {
+    /// Gives out what is to be written, at most a little over `limitBytes`, in blocks that do not grow: one
+    /// that did would be copied, and the first wiped, each time, and all that is unused is wiped at the end.
+    ///
+    /// - Parameter expectedBytes: of the whole, as far as anybody knows: the first block has no more.
+    /// - Returns: how many bytes, and whether there is more; `nil` on a fault of the session.
+    func produce(
+        limitBytes: Int, expectedBytes: Int, from allocator: ByteBufferAllocator, to put: (ByteBuffer) -> Void
+    ) -> (bytes: Int, isMore: Bool)? {
+        // Without memory yet.
+        var (block, bytes) = (ByteBuffer(), 0)
+        var isMore = true
+        while bytes < limitBytes {
             var chunk: UnsafePointer<UInt8>?
             let count = nghttp2_session_mem_send(raw, &chunk)
             if count < 0 { return nil }
-            guard count > 0, let chunk else { return false }
-            buffer.writeBytes(UnsafeRawBufferPointer(start: chunk, count: count))
+            guard count > 0, let chunk else {
+                isMore = false
+                break
+            }
+            if block.writableBytes < count {
+                if block.readableBytes > 0 { put(block) }
+                let room = bytes == 0 ? min(expectedBytes, Self.blockBytes) : Self.blockBytes
+                block = allocator.buffer(capacity: max(count, room))
+            }
+            block.writeBytes(UnsafeRawBufferPointer(start: chunk, count: count))
+            bytes += count
             Self.wipeFrame(chunk, count)
         }
-        return true
+        if block.readableBytes > 0 { put(block) }
+        return (bytes, isMore)
     }
+
+    /// As much as a TLS record takes (RFC 8446 §5.1).
+    private static let blockBytes = 1 << 14
 
     /// The session's frame buffer lives as long as the connection, and holds a token and a payload until the
     /// next frame is written over them. What it has handed out it does not read again.
