@@ -228,7 +228,10 @@ final class Lane<P: Provider>: LaneHandle {
                 continue
             }
             // The slot first, the push after: a call that comes while we wait for a stream still goes first.
-            guard let slot = try? await provider.reserve() else { return }  // Thrown only by cancellation.
+            var free = provider.reserveAtOnce()
+            // Thrown only by cancellation.
+            if free == nil { free = try? await provider.reserve() }
+            guard let slot = free else { return }
             guard let leased = next() else {
                 slot.release()
                 // What stood here was put off or given back meanwhile. The tick rings if there is more.

@@ -45,6 +45,8 @@ package protocol Provider: Sendable {
     func run() async throws
     /// Waits until a request could leave at once. A lane picks its most urgent push only after this.
     func reserve() async throws(CancellationError) -> Slot
+    /// The same without a wait, which costs several of the task's blocks; `nil`: only ``reserve()`` can tell.
+    func reserveAtOnce() -> Slot?
     /// Sends once. Every fault comes back as an answer; the request's deadline bounds the wait. Cancelling
     /// the task does not end a request under way: its answer is still owed to the push.
     ///
@@ -59,6 +61,8 @@ package protocol Provider: Sendable {
 
 extension Provider {
     package var executor: (any TaskExecutor)? { nil }
+    /// Nothing, where a reservation is not what a push costs.
+    package func reserveAtOnce() -> Slot? { nil }
     /// Nothing, where requests end by themselves soon enough.
     package func windDown(within span: Duration) {}
     /// None: counting is no duty.

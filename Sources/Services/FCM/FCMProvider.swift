@@ -53,6 +53,8 @@ package struct FCMProvider: DirectProvider {
 
     package func reserve() async throws(CancellationError) -> HTTP2Slot { try await pool.reserve() }
 
+    package func reserveAtOnce() -> HTTP2Slot? { pool.reserveAtOnce() }
+
     package func figures() -> [ProviderFigure] { pool.snapshot().figures }
 
     package func send(_ leased: LeasedPush, on slot: HTTP2Slot) async -> Answer {

@@ -79,6 +79,11 @@ package final class HTTP2Pool: Sendable {
         return slot
     }
 
+    /// A slot that is free now, unless somebody waits for one.
+    package func reserveAtOnce() -> HTTP2Slot? {
+        state.withLock { $0.waitingCount == 0 ? $0.take()?.link : nil }.map(HTTP2Slot.init(on:))
+    }
+
     /// Sends once, or once more where the first was left unprocessed. Every fault comes back as an answer,
     /// within the request deadline.
     ///
@@ -175,9 +180,7 @@ package final class HTTP2Pool: Sendable {
 extension HTTP2Pool {
     /// A slot now or later; `nil` when the task is cancelled, the moment passes, or the pool closes.
     func slot(ahead: Bool, until: ContinuousClock.Instant?) async -> HTTP2Slot? {
-        if !ahead, let link = state.withLock({ $0.waitingCount == 0 ? $0.take()?.link : nil }) {
-            return HTTP2Slot(on: link)
-        }
+        if !ahead, let slot = reserveAtOnce() { return slot }
         let id = Mutex<UInt64>(0)
         return await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
