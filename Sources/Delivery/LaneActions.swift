@@ -13,13 +13,13 @@ extension LaneState {
     /// What the lane must do after an event.
     struct Actions: Sendable {
         /// Steps for the settler.
-        var settle: [Settler.Item] = []
+        var settle = Few<Settler.Item>()
         /// There is something to send, or to wait for.
         var wakesSender = false
         /// The store may be asked for parked pushes.
         var wakesRefill = false
         /// Pushes whose first outcome is now known.
-        var first: [(PushID, FirstOutcome)] = []
+        var first = Few<(PushID, FirstOutcome)>()
         var breaker = Breaker.Change.none
         var pace = PaceChange.none
         var reach = Reach.News.none

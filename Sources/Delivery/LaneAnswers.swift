@@ -241,8 +241,8 @@ extension LaneState {
             item.again = Settler.Return(again)
             returning += 1
         }
-        // Before what the answer let go; nearly always it let nothing go.
-        if actions.settle.isEmpty { actions.settle.append(item) } else { actions.settle.insert(item, at: 0) }
+        // Before what the answer let go.
+        actions.settle.prepend(item)
     }
 
     /// What an answer means for a volatile push: there is no row to settle.

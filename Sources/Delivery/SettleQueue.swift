@@ -21,7 +21,7 @@ struct SettleQueue: Sendable {
     /// What is to be tried next.
     var batch: [Settler.Item] { Array(items.prefix(width)) }
 
-    mutating func append(_ more: [Settler.Item]) { items += more }
+    mutating func append(_ more: some Collection<Settler.Item>) { for item in more { items.append(item) } }
 
     /// The store has taken the first so many.
     mutating func settled(_ count: Int) {

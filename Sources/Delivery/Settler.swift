@@ -151,7 +151,7 @@ final class Settler: Sendable {
         return now - since >= limits.renewEvery
     }
 
-    func add(_ items: [Item]) {
+    func add(_ items: some Collection<Item>) {
         guard !items.isEmpty else { return }
         state.withLock { state in
             guard !state.stuck.items.isEmpty else { return state.main.append(items) }
@@ -282,7 +282,10 @@ final class Settler: Sendable {
     private func settle(
         _ batch: [Item], _ place: Place, _ isUncertain: Bool, _ hearers: Hearers
     ) async throws(StoreError) {
-        let ours = try await store.settle(batch.map(\.settlement), feedback: batch.flatMap(\.feedback))
+        var feedback: [Change] = []
+        // Most have none, and joining is not free.
+        for index in batch.indices where !batch[index].feedback.isEmpty { feedback += batch[index].feedback }
+        let ours = try await store.settle(batch.map(\.settlement), feedback: feedback)
         takeOut(batch, ours, place, isUncertain)
         hearers.settled()
         // In their places: an item is large, and most have nobody to tell.

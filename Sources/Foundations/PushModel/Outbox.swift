@@ -57,7 +57,9 @@ package enum Admission: Sendable {
 }
 
 /// One owed push's next state. Names row, id and epoch, and changes nothing when they do not fit.
-package struct Settlement: Sendable {
+///
+/// A class: on its way to the store it stands in several lists, each of which would have a copy.
+package final class Settlement: Sendable {
     package enum Step: Sendable, Hashable {
         /// The push has ended: the row goes; the mark stays with the first outcome.
         case settle
@@ -70,10 +72,10 @@ package struct Settlement: Sendable {
         case withdraw
     }
 
-    package var push: OwedPush
-    package var step: Step
+    package let push: OwedPush
+    package let step: Step
     /// The first outcome, when this step is the first to know it.
-    package var first: OutcomeKind?
+    package let first: OutcomeKind?
 
     package init(_ push: OwedPush, _ step: Step, first: OutcomeKind?) {
         precondition(push.custody == .durable, "a volatile push has no row to settle")
