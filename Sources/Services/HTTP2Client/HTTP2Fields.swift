@@ -102,23 +102,43 @@ package final class HTTP2Authorization: @unchecked Sendable {
 }
 
 /// The values of a request's own fields, one after another in one wiped block: `:path` first, then the
-/// varying fields of the template in their order.
-package final class HTTP2Head: @unchecked Sendable {
+/// varying fields of the template in their order. The block stays put as long as somebody holds the head.
+package struct HTTP2Head: Sendable {
     // Safety: the memory is written before the initialiser returns.
-    let bytes: UnsafeMutableBufferPointer<UInt8>
-    let lengths: SIMD8<UInt16>
+    nonisolated(unsafe) private let storage: Storage
 
     /// Writes values into a block of at most `capacity` bytes.
     package init(capacity: Int, _ write: (inout Writer) -> Void) {
-        var writer = Writer(UnsafeMutableBufferPointer<UInt8>.allocate(capacity: capacity))
+        storage = Storage.make(capacity: capacity)
+        // The bytes are there as long as somebody holds their object.
+        defer { withExtendedLifetime(storage) {} }
+        var writer = Writer(UnsafeMutableBufferPointer(start: storage.start, count: capacity))
         write(&writer)
-        bytes = writer.bytes
-        lengths = writer.lengths
+        storage.withUnsafeMutablePointerToHeader { $0.pointee.lengths = writer.lengths }
     }
 
-    deinit {
-        wipe(UnsafeMutableRawBufferPointer(bytes))
-        bytes.deallocate()
+    /// Where the first value begins.
+    var start: UnsafeMutablePointer<UInt8> { storage.start }
+    var lengths: SIMD8<UInt16> { storage.withUnsafeMutablePointerToHeader { $0.pointee.lengths } }
+
+    private struct Sizes {
+        let capacity: Int
+        var lengths = SIMD8<UInt16>(repeating: 0)
+    }
+
+    /// The values in one piece of memory with the object that counts who holds them.
+    private final class Storage: ManagedBuffer<Sizes, UInt8> {
+        static func make(capacity: Int) -> Storage {
+            let made = create(minimumCapacity: capacity) { _ in Sizes(capacity: capacity) }
+            return unsafeDowncast(made, to: Storage.self)
+        }
+
+        var start: UnsafeMutablePointer<UInt8> { withUnsafeMutablePointerToElements { $0 } }
+
+        deinit {
+            let capacity = withUnsafeMutablePointerToHeader { $0.pointee.capacity }
+            wipe(UnsafeMutableRawBufferPointer(start: start, count: capacity))
+        }
     }
 
     /// Appends to the current field; ``endField()`` goes to the next.

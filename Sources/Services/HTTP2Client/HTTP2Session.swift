@@ -158,9 +158,10 @@ final class HTTP2Session {
             count += 1
         }
         for slice in template.pseudo { put(slice) }
-        var value = request.head.bytes.baseAddress
+        var value = request.head.start
+        let lengths = request.head.lengths
         for (position, varying) in template.varying.enumerated() {
-            let length = Int(request.head.lengths[position])
+            let length = Int(lengths[position])
             if length == 0 { continue }
             let plant = varying.indexing == .nameOnce && namesPlanted & (1 << UInt8(position)) == 0
             if plant { namesPlanted |= 1 << UInt8(position) }
@@ -168,7 +169,7 @@ final class HTTP2Session {
                 name: varying.name, value: value, namelen: varying.nameCount, valuelen: length,
                 flags: UInt8(plant ? stay : secret))
             count += 1
-            value = value.map { $0 + length }
+            value += length
             if position == 0 { for slice in template.fixed { put(slice) } }
         }
         if let authorization = request.authorization {

@@ -144,7 +144,7 @@ struct APNsRequestTests {
             let count = Int(request.head.lengths[position])
             if count > 0 {
                 fields[text(varying.name, varying.nameCount)] = text(
-                    request.head.bytes.baseAddress! + at, count)
+                    request.head.start + at, count)
             }
             at += count
         }
