@@ -4,14 +4,16 @@ import CNghttp2
 struct HTTP2AnswerField {
     let name: UnsafeBufferPointer<UInt8>
     let value: UnsafeBufferPointer<UInt8>
-    /// It is not of the table that stands in the library itself.
-    private let isOurs: Bool
+    private let buffer: OpaquePointer?
 
     init(_ name: OpaquePointer?, _ value: OpaquePointer?) {
         self.name = Self.bytes(name)
         self.value = Self.bytes(value)
-        isOurs = value.map { nghttp2_rcbuf_is_static($0) == 0 } ?? false
+        buffer = value
     }
+
+    /// It is not of the table that stands in the library itself.
+    private var isOurs: Bool { buffer.map { nghttp2_rcbuf_is_static($0) == 0 } ?? false }
 
     private static func bytes(_ buffer: OpaquePointer?) -> UnsafeBufferPointer<UInt8> {
         guard let buffer else { return UnsafeBufferPointer(start: nil, count: 0) }
@@ -27,7 +29,7 @@ struct HTTP2AnswerField {
     /// number again is one that nobody reads either. A table of no size would do the same, if every peer knew
     /// how to work without one.
     func forget() {
-        guard isOurs, !value.isEmpty, !isRead, let start = value.baseAddress else { return }
+        guard !value.isEmpty, !isRead, isOurs, let start = value.baseAddress else { return }
         UnsafeMutablePointer(mutating: start).update(repeating: UInt8(ascii: "0"), count: value.count)
     }
 

@@ -205,7 +205,10 @@ extension HTTP2Session {
     fileprivate static func install(on callbacks: OpaquePointer) {
         nghttp2_session_callbacks_set_on_header_callback2(callbacks) { session, frame, name, value, _, _ in
             let field = HTTP2AnswerField(name, value)
-            if let frame, let slot = HTTP2Session.slot(session, frame.pointee.hd.stream_id) {
+            // Looked at first: of the five fields or so of an answer one is kept.
+            if let frame, HTTP2Slot.keeps(field.name),
+                let slot = HTTP2Session.slot(session, frame.pointee.hd.stream_id)
+            {
                 slot.header(field.name, field.value)
             }
             field.forget()
@@ -262,6 +265,11 @@ extension HTTP2Session {
 }
 
 extension HTTP2Slot {
+    /// Whether a field of that name may be one of those that ``header(_:_:)`` keeps.
+    fileprivate static func keeps(_ name: UnsafeBufferPointer<UInt8>) -> Bool {
+        name.first == UInt8(ascii: ":") || name.count == "retry-after".utf8.count
+    }
+
     /// Keeps `:status` and `retry-after`; everything else that a push service says stands in the body.
     fileprivate func header(_ name: UnsafeBufferPointer<UInt8>, _ value: UnsafeBufferPointer<UInt8>) {
         if value.count == 3, name.is(":status") {
