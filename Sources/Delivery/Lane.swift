@@ -258,20 +258,24 @@ final class Lane<P: Provider>: LaneHandle {
     private func next() -> (entry: LaneQueue.Entry, lease: LeasedPush)? {
         let grant = core.lease.grant()
         let moment = moment
-        var (entry, ranOut) = (LaneQueue.Entry?.none, 0)
+        var (found, ranOut) = (LaneQueue.Entry?.none, 0)
         change { state, actions in
-            (entry, actions) = state.next(
+            (found, actions) = state.next(
                 at: moment, term: grant?.term, isRevoked: core.revoked.contains)
             ranOut = actions.ranOut
         }
         if ranOut > 0 { core.journal.note("lease ran out", [.lane: name, .count: ranOut], level: .warning) }
-        guard let entry else { return nil }
+        // Taken out: an entry is large.
+        guard let entry = found.take() else { return nil }
         if entry.push.custody == .durable {
-            return grant.map { (entry, LeasedPush(granting: entry.push, sendBefore: $0.sendBefore)) }
+            guard let grant else { return nil }
+            let lease = LeasedPush(granting: entry.push, sendBefore: grant.sendBefore)
+            return (entry, lease)
         }
+        guard let leave else { return nil }
         // Nobody else can own a push that stands in our memory only.
         let latest = moment.instant + core.limits.requestDeadline
-        return leave.map { (entry, LeasedPush(granting: entry.push, to: $0, sendBefore: latest)) }
+        return (entry, LeasedPush(granting: entry.push, to: leave, sendBefore: latest))
     }
 
     private func send(_ entry: LaneQueue.Entry, _ lease: LeasedPush, on slot: P.Slot) async {

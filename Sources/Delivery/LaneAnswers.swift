@@ -46,7 +46,8 @@ extension LaneState {
         memory.believe(moment.clock)
         memory.heed(moment.now, moment.instant)
         lateEnds.answered(sent.push)
-        var entry = memory.moved(sent)
+        var entry = sent
+        memory.move(&entry)
         if let name = rowsUnderWay.name(of: entry) { entry.take(name) }
         health.note(
             answer, of: entry, others: mayGoOn ? nil : others(answer, entry), at: moment, random: random,
@@ -55,8 +56,9 @@ extension LaneState {
             health.isRefused && entry.firstWord != nil && Breaker.isCredentialFault(answer)
         if health.isRefused { endMoved(&actions) }
         actions.wakesSender = true
+        // An entry is large, and each push comes by.
         return Heard(
-            entry, answer, random: random, isJudged: !mayGoOn, endsByFirstWord: endsByFirstWord)
+            consume entry, answer, random: random, isJudged: !mayGoOn, endsByFirstWord: endsByFirstWord)
     }
 
     /// The same as an event of its own.
@@ -150,7 +152,8 @@ extension LaneState {
         further: (Judgement) -> [Change] = { _ in [] }, _ actions: inout Actions
     ) -> Attempt.Next {
         let answer = heard.answer
-        var entry = memory.moved(heard.entry)
+        var entry = heard.entry
+        memory.move(&entry)
         if let name = countIn(entry) { entry.take(name) }
         if !heard.isJudged {
             health.judge(answer, of: entry, others: others(answer, entry), at: moment, &actions)

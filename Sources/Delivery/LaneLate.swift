@@ -53,7 +53,8 @@ extension LaneState {
     ) -> (next: Attempt.Next?, actions: Actions) {
         memory.believe(moment.clock)
         memory.heed(moment.now, moment.instant)
-        let entry = memory.moved(sent)
+        var entry = sent
+        memory.move(&entry)
         var actions = Actions()
         health.note(
             answer, of: entry, others: outcome == nil ? nil : others(answer, entry), isLate: true,

@@ -54,8 +54,9 @@ struct LaneMemory: Sendable {
     // MARK: in
 
     mutating func admit(_ entries: [LaneQueue.Entry], now: UnixTime, _ actions: inout LaneState.Actions) {
-        for entry in entries {
-            switch queue.admit(entry, now: now) {
+        // In their places: an entry is large.
+        for index in entries.indices {
+            switch queue.admit(entries[index], now: now) {
             case .held: break
             case .displaced(let displaced): park(displaced, &actions)
             case .parked(let entry): park(entry, &actions)
@@ -196,8 +197,8 @@ struct LaneMemory: Sendable {
         }
     }
 
-    /// A push that left before the clock was set, with times of now.
-    func moved(_ entry: LaneQueue.Entry) -> LaneQueue.Entry { wallClock.moved(entry) }
+    /// Gives a push that left before the clock was set times of now.
+    func move(_ entry: inout LaneQueue.Entry) { wallClock.move(&entry) }
 
     /// Pushes that come now.
     func stamped(_ entries: [LaneQueue.Entry]) -> [LaneQueue.Entry] {

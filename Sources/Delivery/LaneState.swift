@@ -229,7 +229,7 @@ struct LaneState: Sendable {
             health.sent(entry, at: instant)
             entry.isProbe = isHalted
             if isLeased { askStore(now: now, &actions) }
-            return (entry, actions)
+            return (consume entry, actions)
         }
         if isLeased { askStore(now: now, &actions) }
         return (nil, actions)

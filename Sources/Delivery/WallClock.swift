@@ -36,14 +36,19 @@ struct WallClock: Sendable {
         return entry
     }
 
-    /// A volatile push whose times are of an earlier setting.
-    func moved(_ entry: LaneQueue.Entry) -> LaneQueue.Entry {
+    /// Gives a volatile push whose times are of an earlier setting times of now.
+    func move(_ entry: inout LaneQueue.Entry) {
+        guard entry.push.custody == .volatile, entry.clockShift != shift else { return }
         let step = shift - entry.clockShift
-        guard entry.push.custody == .volatile, step != .zero else { return entry }
-        var entry = entry
         entry.clockShift = shift
         entry.push.notBefore = entry.push.notBefore + step
         entry.push.custodyEnds = entry.push.custodyEnds + step
+    }
+
+    /// The same with a copy.
+    func moved(_ entry: LaneQueue.Entry) -> LaneQueue.Entry {
+        var entry = entry
+        move(&entry)
         return entry
     }
 }
