@@ -86,13 +86,16 @@ let foundations: [Target] = [
         ])
 ]
 
-// A heap and a stack that forget: C, because it takes the place of the C library's calls. SQLite's settings:
-// C, because of a call of variable length. PostgreSQL's library: C, because it is loaded when it is asked for.
+// A heap and a stack that forget: C, because it takes the place of the C library's calls. Blocks that a thread
+// keeps: C, because C libraries ask for them. SQLite's settings: C, because of a call of variable length.
+// PostgreSQL's library: C, because it is loaded when it is asked for.
 let ownC: [Target] = [
     .target(name: "CWiping", path: "Sources/Foundations/CWiping"),
     .target(name: "CPostgres", path: "Sources/Foundations/CPostgres"),
+    .target(name: "CBlocks", path: "Sources/Foundations/CBlocks"),
     .target(
-        name: "CSQLite", path: "Sources/Foundations/CSQLite", linkerSettings: [.linkedLibrary("sqlite3")])
+        name: "CSQLite", dependencies: ["CBlocks"], path: "Sources/Foundations/CSQLite",
+        linkerSettings: [.linkedLibrary("sqlite3")])
 ]
 
 // L2: neighbours that never import each other.
@@ -108,8 +111,8 @@ let rooms: [Target] = [
     library(
         "Services/HTTP2Client",
         [
-            "PushModel", "WireFormats", "EventLoops", "Dialling", "CNghttp2", nioCore, nioSSL, nioTLS,
-            nioHTTP1, nioExtras
+            "PushModel", "WireFormats", "EventLoops", "Dialling", "CBlocks", "CNghttp2", nioCore, nioSSL,
+            nioTLS, nioHTTP1, nioExtras
         ]),
     library(
         "Services/WebClient",
@@ -242,7 +245,7 @@ let suites: [Target] = [
         "Services/HTTP2ClientTests",
         [
             "PushModel", "PushTesting", "Dialling", "DialTesting", "HTTP2Client", "Simulators", "APNs", "FCM",
-            "WebClient", "WireFormats", nioCore, nioPosix, nioSSL, lifecycle, "CNghttp2"
+            "WebClient", "WireFormats", nioCore, nioPosix, nioSSL, lifecycle, "CBlocks", "CNghttp2"
         ]),
     tests(
         "Proving/SimulatorsTests",

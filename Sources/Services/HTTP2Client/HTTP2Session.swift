@@ -1,3 +1,4 @@
+import CBlocks
 import CNghttp2
 import NIOCore
 import PushModel
@@ -21,7 +22,13 @@ final class HTTP2Session {
         defer { nghttp2_session_callbacks_del(callbacks) }
         Self.install(on: callbacks)
         var session: OpaquePointer?
-        guard nghttp2_session_client_new(&session, callbacks, nil) == 0, let session else { return nil }
+        // A request takes a dozen blocks of some of the same sizes. Where none are kept, the heap has them.
+        _ = sealbell_blocks_begin()
+        var memory = nghttp2_mem(
+            mem_user_data: nil, malloc: sealbell_blocks_malloc, free: sealbell_blocks_free,
+            calloc: sealbell_blocks_calloc, realloc: sealbell_blocks_realloc)
+        guard nghttp2_session_client_new3(&session, callbacks, nil, nil, &memory) == 0, let session
+        else { return nil }
         raw = session
         fields = .allocate(capacity: fieldCapacity)
         var settings = [

@@ -9,7 +9,7 @@ import Testing
 
 @testable import SQLiteStore
 
-/// The blocks that SQLite gives back and is given (`CSQLite/sqlite.c`). Each test keeps to one thread, whose
+/// The blocks that SQLite gives back and is given (`CBlocks/blocks.c`). Each test keeps to one thread, whose
 /// lists nobody else sees.
 @Suite struct SQLiteMemoryTests {
     init() throws { try BlankingFiles.install() }

@@ -5,8 +5,8 @@
 /// Swift cannot make.
 ///
 /// The library keeps no statistics of its memory from then on, which nobody reads, and behind which a lock
-/// stands that each of its allocations takes: 58 of a push's 72 locks. And its blocks come from short lists
-/// of their own (sqlite.c). Only before the library is first used: later it changes nothing.
+/// stands that each of its allocations takes: 58 of a push's 72 locks. And its blocks come from those that
+/// each thread keeps (CBlocks). Only before the library is first used: later it changes nothing.
 ///
 /// - Returns: SQLITE_OK, or SQLITE_MISUSE where the library is in use already.
 int sealbell_sqlite_configure(void);
