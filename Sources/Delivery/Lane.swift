@@ -256,8 +256,8 @@ final class Lane<P: Provider>: LaneHandle {
 
     /// The most urgent push, with the lease checked at this moment.
     private func next() -> (entry: LaneQueue.Entry, lease: LeasedPush)? {
-        let grant = core.lease.grant()
         let moment = moment
+        let grant = core.lease.grant(at: moment.instant)
         var (found, ranOut) = (LaneQueue.Entry?.none, 0)
         change { state, actions in
             (found, actions) = state.next(

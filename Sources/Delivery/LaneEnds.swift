@@ -13,7 +13,8 @@ extension Lane {
     ///
     /// - Parameter learned: what the answer has taught.
     func finish(_ heard: LaneState.Heard, learned: [Change]) {
-        let (outcome, moment) = (accepted(heard.answer, heard.entry), moment)
+        let moment = moment
+        let outcome = accepted(heard.answer, heard.entry, at: moment.now)
         var endsRegistration = false
         change { state, actions in
             state.heed(moment)
@@ -26,7 +27,8 @@ extension Lane {
     ///
     /// - Returns: what is to end by the word of the lane that it came from, and has not ended here.
     func end(_ entry: LaneQueue.Entry, _ answer: Answer) -> LaneState.Heard? {
-        let (outcome, moment, random) = (accepted(answer, entry), moment, core.world.random())
+        let (moment, random) = (moment, core.world.random())
+        let outcome = accepted(answer, entry, at: moment.now)
         var moved: LaneState.Heard?
         var endsRegistration = false
         change { state, actions in
@@ -40,9 +42,9 @@ extension Lane {
     }
 
     /// The outcome after the protocol's override, counted where it is an acceptance.
-    private func accepted(_ answer: Answer, _ entry: LaneQueue.Entry) -> Outcome {
+    private func accepted(_ answer: Answer, _ entry: LaneQueue.Entry, at now: UnixTime) -> Outcome {
         let outcome = core.override(answer, of: entry.push.instance)
-        if outcome == .accepted { meter.accepted(entry.push, at: core.world.now()) }
+        if outcome == .accepted { meter.accepted(entry.push, at: now) }
         return outcome
     }
 

@@ -57,9 +57,12 @@ final class Lease: Sendable {
     }
 
     /// `nil` when its moment has passed.
-    func grant() -> Grant? {
+    func grant() -> Grant? { grant(at: world.instant()) }
+
+    /// The same at a moment that the caller has just asked the world for: lanes do so for each push.
+    func grant(at instant: ContinuousClock.Instant) -> Grant? {
         let current = state.withLock(\.grant)
-        return current.sendBefore > world.instant() ? current : nil
+        return current.sendBefore > instant ? current : nil
     }
 
     func renew() async throws(StoreError) {

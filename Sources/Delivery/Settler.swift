@@ -125,9 +125,11 @@ final class Settler: Sendable {
     /// Asked before each push. While the store takes no outcome whatever, calls leave, for nobody wants one
     /// later, and of all else one push in the span of a renewal, to see whether it takes that one's.
     func leave() -> Leave {
-        let now = world.instant()
-        return state.withLock { state in
+        state.withLock { state in
             if isFull(state) { return .nothing }
+            // Nearly always nothing is refused, and then nobody asks what time it is.
+            guard state.refusedSince != nil else { return .everything }
+            let now = world.instant()
             guard isBlocked(state, now) else { return .everything }
             if let trial = state.trialAt, now < trial { return .urgent }
             state.trialAt = now + limits.renewEvery

@@ -4,28 +4,32 @@ import PushModel
 struct WallClock: Sendable {
     /// Smaller steps are the work of whatever keeps the clock right; they add up to nothing here, since each
     /// look begins anew, and moments of a push are not that exact.
-    private static let least = Duration.seconds(1)
+    private static let least = 1_000 * millisecond
+    /// In attoseconds, as all spans here.
+    private static let millisecond: Int128 = 1_000_000_000_000_000
 
-    /// When it was first looked at. Later moments are kept as spans from there, which have a size that the
-    /// compiler knows: it is asked twice a push.
+    /// When it was first looked at. Later moments are kept as spans from there, in attoseconds, which have a
+    /// size that the compiler knows and which it can add itself: it is asked twice a push.
     private var first: ContinuousClock.Instant?
-    private var last = (now: UnixTime.distantPast, span: Duration.zero)
+    private var last = (now: UnixTime.distantPast, span: Int128(0))
     /// All settings so far.
     private(set) var shift = Duration.zero
 
     /// Looks at both clocks, ten times a second or more.
     mutating func wasSet(_ now: UnixTime, _ instant: ContinuousClock.Instant) -> Bool {
         guard let first else {
-            (first, last) = (instant, (now, .zero))
+            (first, last) = (instant, (now, 0))
             return false
         }
-        let span = first.duration(to: instant)
+        let span = first.duration(to: instant).attoseconds
         defer { last = (now, span) }
         // Another thread may have looked a moment later and come before.
         guard span >= last.span else { return false }
-        let step = now.since(last.now) - (span - last.span)
-        guard step <= .zero - Self.least || step >= Self.least else { return false }
-        shift += step
+        // Of whole milliseconds, which cannot be too many for it.
+        let passed = (Int128(now.milliseconds) - Int128(last.now.milliseconds)) * Self.millisecond
+        let step = passed - (span - last.span)
+        guard step <= -Self.least || step >= Self.least else { return false }
+        shift += Duration(attoseconds: step)
         return true
     }
 
