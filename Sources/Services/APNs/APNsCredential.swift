@@ -87,15 +87,16 @@ package actor APNsCredential {
     }
 
     private nonisolated func serves(_ token: APNsToken, for span: Duration) -> Bool {
-        world.instant() - token.mintedAt < span && !isMisdated(token)
+        let age = world.instant() - token.mintedAt
+        return age < span && !isMisdated(token, ofAge: age)
     }
 
     /// The wall clock was set since, so that Apple takes the token for one of another time.
-    private nonisolated func isMisdated(_ token: APNsToken) -> Bool {
-        let age = world.instant() - token.mintedAt
+    private nonisolated func isMisdated(_ token: APNsToken, ofAge age: Duration) -> Bool {
         if token.mendsDate, age < Self.mendNoSoonerThan { return false }
         let step = world.now().since(token.datedAt) - age
-        return !(.zero - Self.clockSkew...Self.clockSkew).contains(step)
+        // As numbers: every request asks.
+        return step.attoseconds.magnitude > Self.clockSkew.attoseconds.magnitude
     }
 
     private func renew(ifOlderThan age: Duration) -> APNsToken {
@@ -104,7 +105,7 @@ package actor APNsCredential {
         let token = APNsToken(
             authorization: HTTP2Authorization(scheme: "bearer", token: signed()),
             serial: (last?.serial ?? 0) + 1, mintedAt: world.instant(), datedAt: world.now(),
-            mendsDate: last.map(isMisdated) ?? false)
+            mendsDate: last.map { isMisdated($0, ofAge: world.instant() - $0.mintedAt) } ?? false)
         newest.withLock { $0 = token }
         return token
     }
