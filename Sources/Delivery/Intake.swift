@@ -226,13 +226,16 @@ package struct Intake: Sendable {
 
     /// Most calls' pushes have one origin, so the last is compared first.
     private func origins(of pushes: [Push], at instance: ConfiguredName) -> [Digest16] {
-        var last: (name: Secret, digest: Digest16)?
-        return pushes.map { push in
-            if let last, last.name == push.origin { return last.digest }
-            let digest = custody.digest(ofOrigin: push.origin, at: instance)
-            last = (push.origin, digest)
-            return digest
+        var origins: [Digest16] = []
+        origins.reserveCapacity(pushes.count)
+        for index in pushes.indices {
+            if let last = origins.last, pushes[index - 1].origin == pushes[index].origin {
+                origins.append(last)
+            } else {
+                origins.append(custody.digest(ofOrigin: pushes[index].origin, at: instance))
+            }
         }
+        return origins
     }
 
     /// Nobody's address is in it: a client is a number that this process alone can make of one, and a phone

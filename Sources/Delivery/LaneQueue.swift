@@ -41,8 +41,9 @@ package struct LaneQueue: Sendable {
             self.isFirst = isFirst
             self.environmentKnown = environmentKnown
             self.term = term
-            address = push.message.addressNumber
-            destination = push.message.value.authority.map(Self.number)
+            let message = push.message
+            address = message.addressNumber
+            destination = message.value.authority.map(Self.number)
         }
 
         /// The process's own seeded hash.

@@ -46,8 +46,9 @@ extension Intake {
         var learning: [(index: Int, pair: LanePair)] = []
         core.table.withLock { table in
             let choices = table.apps.choices(of: call.instance)
-            for push in call.pushes {
-                switch choices.choice(push.message) {
+            // In their places here and below: a push is large.
+            for index in call.pushes.indices {
+                switch choices.choice(call.pushes[index].message) {
                 case nil: places.append(Place())
                 case .lane(let name)?:
                     // Nearly always the lane of the push before.
@@ -75,10 +76,11 @@ extension Intake {
                 core.observer.noApp(call.instance)
                 continue
             }
-            let push = call.pushes[index]
             places[index].parked =
                 !inMemory || places[index].notBefore != nil
-                || !lane.wouldHold(push.pushClass, origin: call.holders[index]) { push.message.addressNumber }
+                || !lane.wouldHold(call.pushes[index].pushClass, origin: call.holders[index]) {
+                    call.pushes[index].message.addressNumber
+                }
         }
     }
 
@@ -118,7 +120,11 @@ extension Intake {
             if case .gone = admission { return }
             guard case .owed(let push) = admission else { return core.observer.repeated(routed.name) }
             let at = all.lastIndex { $0.routed === routed } ?? all.count
-            if at == all.count { all.append(Handed(routed: routed, lane: core.lane(routed.name) ?? routed)) }
+            if at == all.count {
+                all.append(Handed(routed: routed, lane: core.lane(routed.name) ?? routed))
+                // Nearly always all of them.
+                if !place.parked { all[at].held.reserveCapacity(taken.places.count) }
+            }
             if let due = place.notBefore {
                 core.observer.paced(routed.name)
                 all[at].putOff.append((push.pushClass, due))
