@@ -239,8 +239,10 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
         if (200..<300).contains(slot.status), state.good() { pool.proved() }
         pool.counters.answers.increment()
         if let begun = slot.begun { pool.answered(after: state.lastRead - begun, at: state.lastRead) }
-        if slot.late != nil { pool.counters.late.increment() }
-        endLate(slot, slot.answer(.answered, .answered))
+        if slot.late != nil {
+            pool.counters.late.increment()
+            endLate(slot, slot.answer(.answered, .answered))
+        }
         finish(slot, .answered, .answered)
     }
 
@@ -386,7 +388,8 @@ extension HTTP2Connection {
         }
         if state.phase == .ready || submittedCount + closedCount > 0 { pool.report(tag, report()) }
         guard !finished.isEmpty else { return }
-        for (continuation, answer) in finished { continuation.resume(returning: answer) }
+        // In their places: an answer is large.
+        for index in finished.indices { finished[index].0.resume(returning: finished[index].1) }
         finished.removeAll(keepingCapacity: true)
     }
 }
