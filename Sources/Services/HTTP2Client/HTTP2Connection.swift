@@ -78,7 +78,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
             return (true, inbox.slots.count == 1)
         }
         guard taken else {
-            guard let sender = slot.end() else { return }
+            guard let sender = slot.end(.unprocessed) else { return }
             slot.sentAt = world.now()
             sender.resume(returning: slot.answer(.connectionLost, .unprocessed))
             return
@@ -204,14 +204,13 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     }
 
     func readBody(of slot: HTTP2Slot, into buffer: UnsafeMutableRawBufferPointer) -> BodyPiece {
-        guard let call = slot.call else { return .withheld }
+        guard slot.isOpen, let body = slot.request?.body else { return .withheld }
         // In the turn of its submission the lease has just been looked at: nearly always.
-        if slot.turn != turns, world.instant() >= call.sendBefore {
+        if slot.turn != turns, let terms = slot.terms, world.instant() >= terms.sendBefore {
             finish(slot, .leaseRanOut, .unprocessed)
             reset(slot)
             return .cancelled
         }
-        let body = call.request.body
         let count = min(buffer.count, body.count - slot.bodyOffset)
         body.reveal { bytes in
             buffer.copyMemory(
@@ -235,7 +234,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     func answered(_ slot: HTTP2Slot) {
         slot.complete = true
         state.answered()
-        guard slot.call != nil || slot.late != nil else { return }
+        guard slot.isOpen || slot.late != nil else { return }
         if (200..<300).contains(slot.status), state.good() { pool.proved() }
         pool.counters.answers.increment()
         if let begun = slot.begun { pool.answered(after: state.lastRead - begun, at: state.lastRead) }
@@ -247,7 +246,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     }
 
     func closed(_ slot: HTTP2Slot, refused: Bool) {
-        if slot.call != nil {
+        if slot.isOpen {
             if refused { pool.counters.refused.increment() }
             if refused || !slot.bodySent {
                 finish(slot, refused ? .refused : .reset, .unprocessed)
@@ -303,29 +302,29 @@ extension HTTP2Connection {
             guard inFlight.count < state.limit, context?.channel.isWritable == true, let session else {
                 return
             }
-            guard let call = slot.call else { preconditionFailure("a slot in the queue has its call") }
+            guard let request = slot.request, let terms = slot.terms else {
+                preconditionFailure("a slot in the queue has its request")
+            }
             slot.sentAt = wall
             slot.turn = turns
-            guard now < call.sendBefore else {
+            guard now < terms.sendBefore else {
                 pending.removeFirst()
                 endUnsubmitted(slot, .leaseRanOut)
                 continue
             }
-            if call.isUnrepeatable, waitsForProof(slot, at: now) {
+            if terms.isUnrepeatable, waitsForProof(slot, at: now) {
                 pending.removeFirst()
                 continue
             }
-            guard session.submit(slot, call.request) else {
+            guard session.submit(slot, request) else {
                 drain()
                 continue
             }
             pending.removeFirst()
             submittedCount += 1
             slot.index = inFlight.count
-            slot.held = call
-            slot.begun = call.begun
             inFlight.append(slot)
-            let size = call.request.body.count
+            let size = request.body.count
             unsentBytes += size
             usualBodyBytes += (size - usualBodyBytes) / 8
             pool.counters.requests.increment()

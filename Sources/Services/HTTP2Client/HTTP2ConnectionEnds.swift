@@ -33,7 +33,7 @@ extension HTTP2Connection {
             for slot in waiting { endUnsubmitted(slot, .deadlineExceeded) }
         }
         for slot in inFlight where !slot.resetSent {
-            if slot.call != nil {
+            if slot.isOpen {
                 if slot.isLate(now, allowance) { giveUp(slot) }
             } else if slot.late != nil {
                 guard let begun = slot.begun, now - begun >= options.lateAnswers else { continue }
@@ -56,13 +56,12 @@ extension HTTP2Connection {
         let isListened = pool.listens()
         if isListened {
             slot.late = HTTP2LateAnswer()
-            // The session has read it to its end.
-            slot.held = nil
             listened += 1
         }
         if state.expired(listened: listened) == .drain { drain() }
         finish(slot, .deadlineExceeded, .unknown)
-        if !isListened { reset(slot) }
+        // The session has read it to its end.
+        if isListened { slot.forget() } else { reset(slot) }
     }
 
     /// A request that was given up is answered, or will not be.
@@ -96,8 +95,8 @@ extension HTTP2Connection {
     }
 
     func finish(_ slot: HTTP2Slot, _ cause: HTTP2Answer.Cause, _ fate: Answer.Fate) {
-        guard let call = slot.call, let sender = slot.end() else { return }
-        unsentBytes -= slot.streamID == 0 ? 0 : call.request.body.count - slot.bodyOffset
+        guard let sender = slot.end(fate) else { return }
+        if slot.streamID != 0 { unsentBytes -= (slot.request?.body.count ?? 0) - slot.bodyOffset }
         if fate == .unknown { pool.counters.unknownFates.increment() }
         var answer = slot.answer(cause, fate)
         answer.late = slot.late
@@ -111,7 +110,7 @@ extension HTTP2Connection {
             last.index = slot.index
         }
         slot.index = -1
-        slot.held = nil
+        slot.forget()
         closedCount += 1
     }
 
@@ -135,7 +134,7 @@ extension HTTP2Connection {
             return inbox.slots
         }
         let unsubmitted = unproved + Array(pending) + queued
-        let isIdle = unsubmitted.isEmpty && inFlight.allSatisfy { $0.call == nil }
+        let isIdle = unsubmitted.isEmpty && !inFlight.contains(where: \.isOpen)
         for slot in inFlight {
             endLate(slot, nil)
             finish(slot, .connectionLost, slot.bodySent ? .unknown : .unprocessed)

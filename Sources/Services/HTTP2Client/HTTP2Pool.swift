@@ -97,45 +97,53 @@ package final class HTTP2Pool: Sendable {
         begun: ContinuousClock.Instant? = nil, answerBy: ContinuousClock.Instant? = nil,
         isUnrepeatable: Bool = false
     ) async -> HTTP2Answer {
-        await send(
-            call(
-                request, sendBefore: sendBefore, begun: begun, answerBy: answerBy,
-                isUnrepeatable: isUnrepeatable), on: slot)
+        let terms = Terms(sendBefore, answerBy, isUnrepeatable)
+        slot.take(request, within: terms, begun: begun ?? moment)
+        return await send(on: slot)
     }
 
-    /// Not async, so that no moment stands in a task's memory.
-    func call(
-        _ request: HTTP2Request, sendBefore: ContinuousClock.Instant, begun: ContinuousClock.Instant? = nil,
-        answerBy: ContinuousClock.Instant?, isUnrepeatable: Bool
-    ) -> HTTP2Slot.Call {
-        HTTP2Slot.Call(
-            request: request, begun: begun ?? world.instant(), deadline: answerBy,
-            isUnrepeatable: isUnrepeatable, sendBefore: sendBefore)
+    /// The bounds of a request that is no push's.
+    private final class Terms: HTTP2Terms {
+        let sendBefore: ContinuousClock.Instant
+        let answerBy: ContinuousClock.Instant?
+        let isUnrepeatable: Bool
+
+        init(
+            _ sendBefore: ContinuousClock.Instant, _ answerBy: ContinuousClock.Instant?,
+            _ isUnrepeatable: Bool
+        ) {
+            self.sendBefore = sendBefore
+            self.answerBy = answerBy
+            self.isUnrepeatable = isUnrepeatable
+        }
     }
 
-    func send(_ call: HTTP2Slot.Call, on slot: HTTP2Slot) async -> HTTP2Answer {
-        let answer = await submit(call, on: slot)
+    var moment: ContinuousClock.Instant { world.instant() }
+
+    /// Sends what the slot has taken.
+    func send(on slot: HTTP2Slot) async -> HTTP2Answer {
+        let answer = await submit(slot)
         guard answer.fate == .unprocessed else { return answer }
-        return await sendAgain(call, after: answer, on: slot)
+        return await sendAgain(after: answer, on: slot)
     }
 
     /// The same on other connections, for what was not processed.
-    private func sendAgain(
-        _ call: HTTP2Slot.Call, after first: HTTP2Answer, on slot: HTTP2Slot
-    ) async -> HTTP2Answer {
+    private func sendAgain(after first: HTTP2Answer, on slot: HTTP2Slot) async -> HTTP2Answer {
         var (answer, slot, resent) = (first, slot, false)
         while answer.fate == .unprocessed, answer.cause == .refused || answer.cause == .connectionLost,
             !(slot.written && resent)
         {
-            let deadline = call.deadline ?? self.deadline(ofOneBegun: call.begun)
-            guard world.instant() < min(deadline, call.sendBefore) else { return answer }
+            guard let terms = slot.terms, let begun = slot.begun else { return answer }
+            let deadline = terms.answerBy ?? self.deadline(ofOneBegun: begun)
+            guard world.instant() < min(deadline, terms.sendBefore) else { return answer }
             if slot.written {
                 resent = true
                 counters.resent.increment()
             }
             guard let next = await self.slot(ahead: true, until: deadline) else { return answer }
+            next.take(over: slot)
             slot = next
-            answer = await submit(call, on: slot)
+            answer = await submit(slot)
         }
         return answer
     }
@@ -216,10 +224,9 @@ extension HTTP2Pool {
         }
     }
 
-    private func submit(_ call: HTTP2Slot.Call, on slot: HTTP2Slot) async -> HTTP2Answer {
-        precondition(slot.use(), "a slot carries one request")
-        return await withUnsafeContinuation { sender in
-            (slot.call, slot.sender) = (call, sender)
+    private func submit(_ slot: HTTP2Slot) async -> HTTP2Answer {
+        await withUnsafeContinuation { sender in
+            slot.sender = sender
             slot.connection.enqueue(slot)
         }
     }

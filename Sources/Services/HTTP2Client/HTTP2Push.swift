@@ -7,14 +7,18 @@ extension HTTP2Pool {
     package func request(
         _ request: HTTP2Request, of leased: LeasedPush, on slot: HTTP2Slot
     ) async -> HTTP2Answer {
-        await send(call(request, of: leased), on: slot)
+        handOver(request, of: leased, to: slot)
+        return await send(on: slot)
     }
 
-    private func call(_ request: HTTP2Request, of leased: LeasedPush) -> HTTP2Slot.Call {
-        call(
-            request, sendBefore: leased.sendBefore, answerBy: leased.answerBy,
-            isUnrepeatable: leased.push.pushClass == .urgent)
+    /// Not async, so that no moment stands in a task's memory.
+    private func handOver(_ request: HTTP2Request, of leased: LeasedPush, to slot: HTTP2Slot) {
+        slot.take(request, within: leased, begun: moment)
     }
+}
+
+extension LeasedPush: HTTP2Terms {
+    package var isUnrepeatable: Bool { push.pushClass == .urgent }
 }
 
 extension HTTP2Slot {

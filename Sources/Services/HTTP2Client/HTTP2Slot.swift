@@ -5,47 +5,27 @@ import Synchronization
 ///
 /// One object a request: reservation, continuation and what has come back so far.
 package final class HTTP2Slot: SendSlot, @unchecked Sendable {
-    // Safety: `call` and `sender` are written by the one sender that won `use()` before the slot goes through
-    // the connection's locked inbox; from then on all fields belong to the connection's event loop.
-
-    /// What the sender hands over, and hands over again where it was not processed.
-    ///
-    /// A class: it is looked at a dozen times a request, and a copy of it is ten fields. And moments have no
-    /// fixed size: each that stands in a task's memory is an allocation.
-    final class Call: Sendable {
-        let request: HTTP2Request
-        /// When the caller handed it over, to this connection or to one before.
-        let begun: ContinuousClock.Instant
-        /// When the caller gives it up; `nil`: when the pool's patience ends.
-        let deadline: ContinuousClock.Instant?
-        /// It must not be sent twice, so that its connection has to be heard from first.
-        let isUnrepeatable: Bool
-        let sendBefore: ContinuousClock.Instant
-
-        init(
-            request: HTTP2Request, begun: ContinuousClock.Instant, deadline: ContinuousClock.Instant?,
-            isUnrepeatable: Bool, sendBefore: ContinuousClock.Instant
-        ) {
-            self.request = request
-            self.begun = begun
-            self.deadline = deadline
-            self.isUnrepeatable = isUnrepeatable
-            self.sendBefore = sendBefore
-        }
-    }
+    // Safety: what is handed over and `sender` are written by the one sender that won `use()`, before the slot
+    // goes through the connection's locked inbox; from then on all fields belong to the connection's event
+    // loop. What was handed over it leaves alone where the call has ended as unprocessed: then the sender
+    // reads it.
 
     let connection: HTTP2Connection
     private let spent = Atomic<Bool>(false)
 
-    var call: Call?
-    /// Who waits for the answer, as long as there is a call.
+    /// What is handed over, and handed over again where it was not processed. Kept until the stream is
+    /// closed: the session reads the fields where they stand.
+    var request: HTTP2Request?
+    /// A reference: it is looked at several times a request, and moments have no fixed size.
+    var terms: (any HTTP2Terms)?
+    /// When the caller handed it over, to this connection or to one before.
+    var begun: ContinuousClock.Instant?
+    /// Who waits for the answer, until the call is over.
     var sender: UnsafeContinuation<HTTP2Answer, Never>?
+    /// It has ended as unprocessed, and may be handed over elsewhere.
+    private var goesOn = false
     /// Of a request that was given up and may be answered yet.
     var late: HTTP2LateAnswer?
-    /// When the caller handed it over.
-    var begun: ContinuousClock.Instant?
-    /// Keeps the memory of the fields until the stream is closed: the session reads it where it stands.
-    var held: Call?
     /// Where it stands in the connection's list.
     var index = -1
     var streamID: Int32 = 0
@@ -80,15 +60,41 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
     /// Whether the caller is the first to use or release it.
     func use() -> Bool { !spent.exchange(true, ordering: .acquiringAndReleasing) }
 
-    /// The call is over: who is to hear its answer. `nil`: it was over before.
-    func end() -> UnsafeContinuation<HTTP2Answer, Never>? {
-        defer { (call, sender) = (nil, nil) }
-        return call == nil ? nil : sender
+    /// Takes a request, by the one sender that may use the slot.
+    func take(
+        _ request: HTTP2Request, within terms: any HTTP2Terms, begun: ContinuousClock.Instant
+    ) {
+        precondition(use(), "a slot carries one request")
+        self.request = request
+        self.terms = terms
+        self.begun = begun
     }
 
+    /// Takes what was not processed on another connection.
+    func take(over other: HTTP2Slot) {
+        precondition(use(), "a slot carries one request")
+        request = other.request
+        terms = other.terms
+        begun = other.begun
+    }
+
+    /// Whether somebody waits for the answer.
+    var isOpen: Bool { sender != nil }
+
+    /// The call is over: who is to hear its answer. `nil`: it was over before.
+    func end(_ fate: Answer.Fate) -> UnsafeContinuation<HTTP2Answer, Never>? {
+        guard let sender else { return nil }
+        self.sender = nil
+        goesOn = fate == .unprocessed
+        return sender
+    }
+
+    /// The session reads nothing of it any more. What was not processed is still its sender's.
+    func forget() { if !goesOn { (request, terms) = (nil, nil) } }
+
     func isLate(_ now: ContinuousClock.Instant, _ allowance: Patience.Allowance) -> Bool {
-        guard let call else { return false }
-        let own = call.deadline ?? call.begun + allowance.span
+        guard isOpen, let terms, let begun else { return false }
+        let own = terms.answerBy ?? begun + allowance.span
         return min(own, allowance.until ?? own) <= now
     }
 
@@ -98,4 +104,14 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
             sentAt: sentAt,
             connection: connection.tag)
     }
+}
+
+/// The bounds of one request, which its sender keeps.
+package protocol HTTP2Terms: AnyObject, Sendable {
+    /// Its bytes are handed to a session before then, or not at all.
+    var sendBefore: ContinuousClock.Instant { get }
+    /// When the caller gives it up; `nil`: when the pool's patience ends.
+    var answerBy: ContinuousClock.Instant? { get }
+    /// It must not be sent twice, so that its connection has to be heard from first.
+    var isUnrepeatable: Bool { get }
 }
