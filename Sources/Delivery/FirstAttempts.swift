@@ -266,10 +266,11 @@ final class FirstAttempts: Sendable {
     }
 
     private func note(_ outcome: FirstOutcome, of id: PushID, _ state: inout State) {
-        switch state.recent[id] {
+        switch state.recent.updateValue(outcome, forKey: id) {
         // A push that was given up waiting for may still have its first attempt.
-        case nil, .pending?: state.recent[id] = outcome
-        case .known?, .dropped?: break
+        case nil, .pending?: break
+        case .known(let known)?: state.recent[id] = .known(known)
+        case .dropped?: state.recent[id] = .dropped
         }
         state.recentOrder.append(id)
         if state.recentOrder.count > limits.recentOutcomes, let oldest = state.recentOrder.popFirst() {

@@ -260,8 +260,8 @@ final class Lane<P: Provider>: LaneHandle {
         let grant = core.lease.grant(at: moment.instant)
         var (found, ranOut) = (LaneQueue.Entry?.none, 0)
         change { state, actions in
-            (found, actions) = state.next(
-                at: moment, term: grant?.term, isRevoked: core.revoked.contains)
+            found = state.next(
+                at: moment, term: grant?.term, isRevoked: core.revoked.contains, &actions)
             ranOut = actions.ranOut
         }
         if ranOut > 0 { core.journal.note("lease ran out", [.lane: name, .count: ranOut], level: .warning) }

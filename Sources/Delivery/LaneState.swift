@@ -178,33 +178,39 @@ struct LaneState: Sendable {
     ///     may leave.
     ///   - isRevoked: it has ended with its registration on its way here.
     mutating func next(
-        at moment: LaneMoment, term: Int?, isRevoked: (PushID) -> Bool = { _ in false }
-    ) -> (entry: LaneQueue.Entry?, actions: Actions) {
+        at moment: LaneMoment, term: Int?, isRevoked: (PushID) -> Bool, _ actions: inout Actions
+    ) -> LaneQueue.Entry? {
         memory.believe(moment.clock)
         guard let term else {
-            var actions = memory.giveBack()
-            actions.ranOut = actions.settle.count
-            let (entry, taken) = take(at: moment, isLeased: false, isRevoked)
-            actions.join(taken)
-            return (entry, actions)
+            var given = memory.giveBack()
+            given.ranOut = given.settle.count
+            actions.join(given)
+            return take(at: moment, isLeased: false, isRevoked, &actions)
         }
-        guard self.term != term else { return take(at: moment, isLeased: true, isRevoked) }
-        // The lease ran out and was renewed since: what stands here may have been given to another.
-        self.term = term
-        var actions = memory.giveBack(keeping: term)
-        let (entry, taken) = take(at: moment, isLeased: true, isRevoked)
-        actions.join(taken)
+        if self.term != term {
+            // The lease ran out and was renewed since: what stands here may have been given to another.
+            self.term = term
+            actions.join(memory.giveBack(keeping: term))
+        }
+        return take(at: moment, isLeased: true, isRevoked, &actions)
+    }
+
+    /// The same as an event of its own.
+    mutating func next(
+        at moment: LaneMoment, term: Int?
+    ) -> (entry: LaneQueue.Entry?, actions: Actions) {
+        var actions = Actions()
+        let entry = next(at: moment, term: term, isRevoked: { _ in false }, &actions)
         return (entry, actions)
     }
 
     /// - Parameter isLeased: false asks the store for nothing more.
     private mutating func take(
-        at moment: LaneMoment, isLeased: Bool, _ isRevoked: (PushID) -> Bool
-    ) -> (entry: LaneQueue.Entry?, actions: Actions) {
-        var actions = Actions()
+        at moment: LaneMoment, isLeased: Bool, _ isRevoked: (PushID) -> Bool, _ actions: inout Actions
+    ) -> LaneQueue.Entry? {
         let (now, instant) = (moment.now, moment.instant)
         memory.heed(now, instant)
-        guard maySend(instant) else { return (nil, actions) }
+        guard maySend(instant) else { return nil }
         memory.wake(now: now)
         let (isHalted, isTurn) = (health.isHalted, health.goesOneByOne)
         while var entry = isHalted ? memory.takeProbe(health.lately(instant)) : memory.take(isTurn: isTurn) {
@@ -229,10 +235,11 @@ struct LaneState: Sendable {
             health.sent(entry, at: instant)
             entry.isProbe = isHalted
             if isLeased { askStore(now: now, &actions) }
-            return (consume entry, actions)
+            // An entry is large.
+            return consume entry
         }
         if isLeased { askStore(now: now, &actions) }
-        return (nil, actions)
+        return nil
     }
 
     /// A push is under way from now on, until ``countIn(_:)``.
