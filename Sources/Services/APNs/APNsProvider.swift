@@ -68,29 +68,40 @@ package struct APNsProvider: DirectProvider {
         } catch {
             return slot.refuse(error.judged, at: world.now())
         }
-        return await judged(await pool.request(request, of: leased, on: slot), token)
+        let answer = await pool.request(request, of: leased, on: slot)
+        let (word, mustRenew) = judged(answer, token)
+        return mustRenew ? await renewed(word, token) : word
     }
 
     package func windDown(within span: Duration) { pool.windDown(within: span) }
 
-    private func judged(_ answer: HTTP2Answer, _ token: APNsToken) async -> Answer {
+    /// Not async: nearly every answer is judged at once.
+    ///
+    /// - Returns: also whether the token may have to be renewed first.
+    private func judged(_ answer: HTTP2Answer, _ token: APNsToken) -> (Answer, mustRenew: Bool) {
         guard answer.cause == .answered else {
-            return answer.unanswered(late: { await judged($0, token) })
+            let unanswered = answer.unanswered { late in
+                let (word, mustRenew) = judged(late, token)
+                return mustRenew ? await renewed(word, token) : word
+            }
+            return (unanswered, false)
         }
         let reading = APNsOutcomeTable.judge(
             status: answer.status, body: answer.body, retryAfter: answer.retryAfter, now: world.now())
-        var outcome = reading.outcome
         switch reading.cure {
-        case .none:
-            break
+        case .none, .renewToken: break
         case .replaceConnection:
             pool.replace(answer.connection)
             journal.note("apns connection replaced", [.lane: lane, .reason: reading.reason])
-        case .renewToken:
-            // A young token that is called expired means that our clock is wrong: more tokens would not mend
-            // it.
-            if await !credential.expired(token) { outcome = .misconfigured(.credential) }
         }
-        return Answer(outcome, reading.reason, sentAt: answer.sentAt, fate: reading.fate)
+        let word = Answer(reading.outcome, reading.reason, sentAt: answer.sentAt, fate: reading.fate)
+        return (word, reading.cure == .renewToken)
+    }
+
+    private func renewed(_ answer: Answer, _ token: APNsToken) async -> Answer {
+        // A young token that is called expired means that our clock is wrong: more tokens would not mend it.
+        if await credential.expired(token) { return answer }
+        return Answer(
+            .misconfigured(.credential), answer.reason, sentAt: answer.sentAt, fate: answer.fate)
     }
 }

@@ -224,6 +224,7 @@ extension HTTP2Pool {
         }
     }
 
+    @inline(__always)
     private func submit(_ slot: HTTP2Slot) async -> HTTP2Answer {
         await withUnsafeContinuation { sender in
             slot.sender = sender
