@@ -80,7 +80,7 @@ package struct AppDirectory: Sendable {
     func choices(of instance: ConfiguredName) -> Choices { Choices(desks: desks[instance] ?? []) }
 
     /// The apps of one instance.
-    struct Choices {
+    struct Choices: Sendable {
         fileprivate let desks: [any Desk]
 
         /// As ``AppDirectory/choice(_:of:)``.

@@ -3,10 +3,10 @@ import Synchronization
 
 /// What the lanes share: the store, the settler, replies that wait, the lease, the directory of lanes.
 final class DeliveryCore: Sendable {
-    /// What can be exchanged while running.
+    /// What can be exchanged while running, as a whole.
     struct Table: Sendable {
-        var apps: AppDirectory
-        var lanes: [LaneName: any LaneHandle]
+        let apps: AppDirectory
+        let lanes: [LaneName: any LaneHandle]
         /// The lanes of direct providers, once more.
         var volatileLanes: [LaneName: any VolatileLane] = [:]
         /// Lanes that a reload replaced and that still send what is volatile.
@@ -16,7 +16,16 @@ final class DeliveryCore: Sendable {
         var handsBack = false
         /// The lanes have been stopped, and no more are made.
         var isStopping = false
-        var overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?]
+        let overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?]
+        /// What was asked for last: nearly always the next push is of the same instance and lane, and a hash
+        /// of a name costs more than to compare it.
+        var last = Last()
+
+        struct Last: Sendable {
+            var choices: (instance: ConfiguredName, choices: AppDirectory.Choices)?
+            var lane: (name: LaneName, lane: any LaneHandle)?
+            var override: (instance: ConfiguredName, override: (@Sendable (Answer) -> Outcome?)?)?
+        }
     }
 
     /// What lanes take into memory.
@@ -80,7 +89,7 @@ final class DeliveryCore: Sendable {
     /// Lanes that this process has.
     var laneNames: [LaneName] { table.withLock { Array($0.lanes.keys) } }
 
-    func lane(_ name: LaneName) -> (any LaneHandle)? { table.withLock { $0.lanes[name] } }
+    func lane(_ name: LaneName) -> (any LaneHandle)? { table.withLock { $0.lane(name) } }
 
     func volatileLane(_ name: LaneName) -> (any VolatileLane)? {
         table.withLock { $0.volatileLanes[name] }
@@ -112,7 +121,7 @@ final class DeliveryCore: Sendable {
     func left(_ lane: any LaneHandle) { table.withLock { $0.leaving.removeAll { $0 === lane } } }
 
     func override(_ answer: Answer, of instance: ConfiguredName) -> Outcome {
-        table.withLock { $0.overrides[instance] }?(answer) ?? answer.outcome
+        table.withLock { $0.override(of: instance) }?(answer) ?? answer.outcome
     }
 
     func laneHalted(_ lane: LaneName, _ cause: Breaker.Cause, _ reason: Reason) {
@@ -150,5 +159,30 @@ final class DeliveryCore: Sendable {
     func laneResumed(_ lane: LaneName) {
         journal.note("lane resumed", [.lane: lane])
         observer.laneResumed(lane)
+    }
+}
+
+extension DeliveryCore.Table {
+    /// The apps of that instance.
+    mutating func choices(of instance: ConfiguredName) -> AppDirectory.Choices {
+        if let found = last.choices, found.instance == instance { return found.choices }
+        let choices = apps.choices(of: instance)
+        last.choices = (instance, choices)
+        return choices
+    }
+
+    mutating func lane(_ name: LaneName) -> (any LaneHandle)? {
+        if let found = last.lane, found.name == name { return found.lane }
+        guard let lane = lanes[name] else { return nil }
+        last.lane = (name, lane)
+        return lane
+    }
+
+    /// `nil`: the instance takes all answers as they are.
+    mutating func override(of instance: ConfiguredName) -> (@Sendable (Answer) -> Outcome?)? {
+        if let found = last.override, found.instance == instance { return found.override }
+        let override = overrides[instance]
+        last.override = (instance, override)
+        return override
     }
 }

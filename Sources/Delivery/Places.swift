@@ -45,7 +45,7 @@ extension Intake {
         places.reserveCapacity(call.pushes.count)
         var learning: [(index: Int, pair: LanePair)] = []
         core.table.withLock { table in
-            let choices = table.apps.choices(of: call.instance)
+            let choices = table.choices(of: call.instance)
             // In their places here and below: a push is large.
             for index in call.pushes.indices {
                 switch choices.choice(call.pushes[index].message) {
@@ -55,7 +55,7 @@ extension Intake {
                     if let lane = places.last?.lane, lane.name == name {
                         places.append(Place(lane: lane))
                     } else {
-                        places.append(Place(lane: table.lanes[name]))
+                        places.append(Place(lane: table.lane(name)))
                     }
                 case .either(let pair)?:
                     learning.append((places.count, pair))
