@@ -206,7 +206,9 @@ package enum BundleSet: Sendable, Hashable {
     package func contains(_ bundle: String) -> Bool {
         switch self {
         case .any: true
-        case .listed(let bundles): bundles.contains(bundle)
+        // Each push asks. Most apps have one bundle or two, and a hash costs more than to compare as many.
+        case .listed(let bundles):
+            bundles.count <= 2 ? bundles.contains(where: { $0 == bundle }) : bundles.contains(bundle)
         }
     }
 }
