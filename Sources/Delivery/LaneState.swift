@@ -95,7 +95,9 @@ struct LaneState: Sendable {
     ) -> Actions {
         var actions = Actions()
         if health.hear(of: entries, at: instant) { actions.breaker = .reopened }
-        let entries = memory.stamped(endMoved(endLate(entries, &actions), &actions))
+        // In two steps: in one the whole memory would be copied before the first had changed anything.
+        let stay = endMoved(endLate(entries, &actions), &actions)
+        let entries = memory.stamped(stay)
         guard !keepsNothing else {
             // Nobody sends here any more, or not now; the next one that does finds them in the store.
             for entry in entries { memory.park(entry, &actions) }
