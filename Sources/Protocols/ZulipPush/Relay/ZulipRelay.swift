@@ -19,8 +19,9 @@ package protocol MailDomains: Sendable {
 
 /// The relay of this protocol, which Zulip calls the bouncer.
 ///
-/// It reads the registry and writes nothing: what is to be written stands in the verdict.
-package struct ZulipRelay: AnsweringRole {
+/// It reads the registry and writes nothing: what is to be written stands in the verdict. By reference: a
+/// copy of its fields would be dearer than what a call does with them.
+package final class ZulipRelay: AnsweringRole {
     package typealias Inbound = ZulipInbound
     package typealias Reply = ZulipReply
     package typealias Failure = ZulipError
