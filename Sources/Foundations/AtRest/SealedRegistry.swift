@@ -33,8 +33,12 @@ extension SealedStore: Registry {
         for key in keys { names.append(digests.digest(key)) }
         let rows = try await records.find(names, often: sights.count, now: time.judged)
         let epoch = sealer.epoch
-        for (sight, row) in zip(sights, rows) {
-            guard let row, sight.keys == epoch, sight.isSame(row), !row.hasEnded(by: time) else { return nil }
+        // By place here and below: a sequence of pairs copies each row.
+        guard rows.count >= sights.count else { return nil }
+        for place in sights.indices {
+            guard let row = rows[place], sights[place].keys == epoch, sights[place].isSame(row),
+                !row.hasEnded(by: time)
+            else { return nil }
         }
         return opened(rows[sights.count...], keys, time)
     }
@@ -44,10 +48,16 @@ extension SealedStore: Registry {
     ) -> [Record?] {
         var found: [Record?] = []
         found.reserveCapacity(keys.count)
-        for (key, row) in zip(keys, rows) {
-            found.append(row.flatMap { $0.hasEnded(by: time) ? nil : open($0, asked: key) })
+        let first = rows.startIndex
+        for place in 0..<min(keys.count, rows.count) {
+            found.append(opened(rows[first + place], keys[place], time))
         }
         return found
+    }
+
+    private func opened(_ row: StoredRecord?, _ key: RecordKey, _ time: DoubtedClock.Reading) -> Record? {
+        guard let row, !row.hasEnded(by: time) else { return nil }
+        return open(row, asked: key)
     }
 
     /// A record that does not open is left out, and said in the journal; one that has expired has no names

@@ -57,18 +57,17 @@ extension ZulipRelay {
         var sent: [Sent] = []
         pushes.reserveCapacity(items.count)
         sent.reserveCapacity(items.count)
-        for (item, (record, name)) in zip(items, zip(found, names)) {
-            guard let record, let registration = ZulipRegistration(body: record.body) else {
+        // By place: a sequence of pairs would copy each record three times.
+        let (firstFound, firstName) = (found.startIndex, names.startIndex)
+        for place in 0..<min(items.count, found.count, names.count) {
+            let item = items[place]
+            let made = try push(item, found[firstFound + place], names[firstName + place], origin, now)
+            guard let made else {
                 counts.add(dead: item.device)
                 continue
             }
-            try item.check(registration)
-            guard record.state == .live else {
-                counts.add(dead: item.device)
-                continue
-            }
-            pushes.append(push(item, registration, record, name, origin, now))
-            sent.append(Sent(device: item.device, kind: registration.kind))
+            pushes.append(made.push)
+            sent.append(Sent(device: item.device, kind: made.kind))
         }
         let dead = counts.deadCount
         let notes = dead == 0 ? [] : [NoteCode("zulip.unknown-or-expired-token")]
@@ -125,15 +124,20 @@ extension ZulipRelay {
         return counts
     }
 
+    /// - Returns: `nil` where the device is not registered, or no longer.
+    /// - Throws: what ``NotifiedItem/check(_:)`` throws.
     private func push(
-        _ item: some NotifiedItem, _ registration: ZulipRegistration, _ record: Record, _ name: RecordKey,
-        _ origin: Secret, _ now: UnixTime
-    ) -> Push {
-        Push(
+        _ item: some NotifiedItem, _ record: Record?, _ name: RecordKey, _ origin: Secret, _ now: UnixTime
+    ) throws(ZulipError) -> (push: Push, kind: TokenKind)? {
+        guard let record, let registration = ZulipRegistration(body: record.body) else { return nil }
+        try item.check(registration)
+        guard record.state == .live else { return nil }
+        let push = Push(
             message: item.message(to: registration, fallbacks),
             pushClass: item.pushClass, origin: origin, record: name,
             recordDigest: record.digest, touchedAt: record.touchedAt, registeredAddress: record.addressDigest,
             custodyEnds: now + ZulipLimits.custody,
             repeatIdentity: item.identity(registration.token))
+        return (push, registration.kind)
     }
 }
