@@ -85,7 +85,9 @@ final class CommitQueue: Sendable {
         _ size: Size = .small, lazily isLazy: Bool = false,
         _ operation: @escaping @Sendable (SQLiteWriter, Database) throws -> Value
     ) async throws(StoreError) -> Value {
-        let outcome: Result<Value, StoreError> = await withCheckedContinuation { continuation in
+        // Resumed once: `add` refuses a job or lists it, and whoever takes it off the list under the lock
+        // calls either the answer of its last run or `fail`, and neither again.
+        let outcome = await withLockedContinuation(of: Result<Value, StoreError>.self) { continuation in
             add(
                 Job(
                     run: { writer, db in
