@@ -112,13 +112,8 @@ extension SQLiteWriter {
             memory.nextRow = next
             return try insert(push, first: first, now: now, db)
         }
-        memory.nextRow += 1
-        memory.rows += 1
-        memory.bytes += push.sealed.count
-        memory.owedByApp.add(push.lane, rows: 1, bytes: push.sealed.count)
-        if push.parked {
-            memory.parked[push.lane, default: 0] += 1
-        } else {
+        memory.count(push)
+        if !push.parked {
             let written = UnparkedRows.Written(
                 id: push.id, epoch: push.epoch, lane: push.lane, bytes: push.sealed.count, first: first)
             unparked.set(row, UnparkedRows.Row(record: push.record, written: written))
@@ -349,11 +344,7 @@ extension SQLiteWriter {
     }
 
     /// Counts a row no more.
-    private func forget(_ lane: String, _ size: Int) {
-        memory.rows -= 1
-        memory.bytes -= size
-        memory.owedByApp.add(lane, rows: -1, bytes: -size)
-    }
+    private func forget(_ lane: String, _ size: Int) { memory.forget(lane, size) }
 
     /// Blobs whose marks no longer count go whole, oldest first, once a second and a few at a time: they are
     /// numbered as they were made, so that no more is read than goes. To look through all of them for their

@@ -23,13 +23,29 @@ final class SQLiteWriter {
         var owedByApp = OwedByApp()
         /// Pushes that could not be read and were put aside since the journal was told.
         var unreadable = 0
+
+        /// Counts a push that stands in the next row.
+        mutating func count(_ push: StoredPush) {
+            nextRow += 1
+            rows += 1
+            bytes += push.sealed.count
+            owedByApp.add(push.lane, rows: 1, bytes: push.sealed.count)
+            if push.parked { parked[push.lane, default: 0] += 1 }
+        }
+
+        /// Counts a row no more.
+        mutating func forget(_ lane: String, _ size: Int) {
+            rows -= 1
+            bytes -= size
+            owedByApp.add(lane, rows: -1, bytes: -size)
+        }
     }
 
     let owner: Digest16
     let limits: SQLiteLimits
     var frequent = FrequentRows()
     var memory = Memory()
-    var marks: MarkIndex
+    var marks: UndoableMarks
     var unparked = UnparkedRows()
     var recentChanges = RecentChanges()
     /// Pushes that went with their registrations in this transaction, and stood as in memory.
@@ -37,8 +53,6 @@ final class SQLiteWriter {
     /// As many as a push has.
     let desk = DigestDesk(places: 6)
     var insertion = KnownStatement(SQLiteWriter.insertion)
-    /// Undoes of the mark index, newest last.
-    private var markUndo: [(Digest16, MarkIndex.Place?)] = []
     private var saved = Memory()
     var marksPurgedAt = UnixTime.distantPast
     /// Blobs up to this one were looked at by the last purge; it went on from there, or begins anew.
@@ -49,19 +63,19 @@ final class SQLiteWriter {
     init(owner: Digest16, limits: SQLiteLimits) {
         self.owner = owner
         self.limits = limits
-        marks = MarkIndex(limits: limits)
+        marks = UndoableMarks(limits: limits)
     }
 
     func begin() {
         saved = memory
-        markUndo.removeAll(keepingCapacity: true)
+        marks.keep()
         unparked.keep()
         ended.removeAll()
     }
 
     /// - Returns: pushes that went with their registrations, and stood as in memory.
     func committed() -> [PushID] {
-        markUndo.removeAll(keepingCapacity: true)
+        marks.keep()
         unparked.keep()
         return ended
     }
@@ -77,7 +91,7 @@ final class SQLiteWriter {
     }
 
     var moment: Moment {
-        Moment(memory: memory, marks: markUndo.count, unparked: unparked.changes, ended: ended.count)
+        Moment(memory: memory, marks: marks.changes, unparked: unparked.changes, ended: ended.count)
     }
 
     /// Takes back what was done since, as a savepoint does in the file.
@@ -85,19 +99,15 @@ final class SQLiteWriter {
         memory = moment.memory
         unparked.undo(to: moment.unparked)
         ended.removeLast(ended.count - moment.ended)
-        while markUndo.count > moment.marks, let (mark, place) = markUndo.popLast() {
-            marks.move(mark, to: place)
-        }
+        marks.undo(to: moment.marks)
     }
 
     func insertMark(_ mark: Digest16, row: Int64, now: UnixTime) {
-        markUndo.append((mark, marks.place(of: mark, now: now)))
         marks.insert(mark, .owed(row: row), now: now)
     }
 
     func moveMark(_ mark: Digest16, to place: MarkIndex.Place?, now: UnixTime) {
-        markUndo.append((mark, marks.place(of: mark, now: now)))
-        marks.move(mark, to: place)
+        marks.move(mark, to: place, now: now)
     }
 
     /// Reads the counters and the marks of the last minutes from the file, once at opening.
@@ -184,7 +194,7 @@ final class SQLiteWriter {
             blobs.withBytes(1) { bytes in
                 for entry in 0..<min(bytes.count / MarkBlob.entryBytes, MarkBlob.mostEntries) {
                     guard let mark = MarkBlob.mark(entry, of: bytes) else { continue }
-                    marks.insert(mark, .settled(blob: blob, entry: entry), now: now)
+                    marks.load(mark, .settled(blob: blob, entry: entry), now: now)
                     left -= 1
                 }
             }
@@ -195,7 +205,7 @@ final class SQLiteWriter {
         owed.bind(bound)
         while try owed.step() {
             guard let mark = owed.digest(1), let row = owed.integer(0, in: RowBounds.counts) else { continue }
-            marks.insert(mark, .owed(row: row), now: now)
+            marks.load(mark, .owed(row: row), now: now)
         }
         owed.finish()
     }
