@@ -197,7 +197,8 @@ extension SealedStore: Registry {
             }
             return nil
         }
-        guard let content = body.reveal({ StoredCodec.readRecord($0) }) else {
+        // Whose digest is the row's key, which the seal binds, is the name inside.
+        guard let content = body.reveal({ StoredCodec.readRecord($0, named: key?.name) }) else {
             if brokenRecords.withLock({ $0.add(row) }) { note("record does not read", .corrupt) }
             return nil
         }

@@ -122,11 +122,13 @@ enum StoredCodec {
         var body: Secret
     }
 
-    static func readRecord(_ bytes: UnsafeRawBufferPointer) -> RecordBody? {
+    /// - Parameter name: the record's, where it was found by that. Else it is copied from the bytes.
+    static func readRecord(_ bytes: UnsafeRawBufferPointer, named name: Secret? = nil) -> RecordBody? {
         var reader = StoredReader(bytes)
-        guard reader.byte() == version, let name = reader.secret(), let owner = key(&reader),
+        guard reader.byte() == version, let written = reader.field(), let owner = key(&reader),
             let address = key(&reader, isAddress: true), let body = reader.secret(), reader.isAtEnd
         else { return nil }
+        let name = name ?? Secret(copying: written)
         return RecordBody(name: name, owner: owner, address: address, body: body)
     }
 
