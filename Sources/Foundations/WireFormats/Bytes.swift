@@ -13,19 +13,20 @@ package func withBytes<Result, Failure: Error>(
 /// Bytes of which a JSON string needs to look at each.
 package enum PlainText {
     /// How many bytes from an offset on are visible ASCII but neither a quote nor a backslash: eight are
-    /// looked at in one step, and what is left over is told one by one.
+    /// looked at in one step, and fewer than eight at the end of the bytes one by one.
     @inlinable
     package static func run(_ raw: UnsafeRawBufferPointer, from start: Int) -> Int {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let highs: UInt64 = 0x8080_8080_8080_8080
         var at = start
         while at + 8 <= raw.count {
-            let word = raw.loadUnaligned(fromByteOffset: at, as: UInt64.self)
+            let word = UInt64(littleEndian: raw.loadUnaligned(fromByteOffset: at, as: UInt64.self))
             let (quote, backslash) = (word ^ (ones &* 0x22), word ^ (ones &* 0x5C))
-            // A byte's high bit ends up set where the byte is below 0x20, equal, or not ASCII. (A borrow may
-            // set a neighbour's too, which then is looked at by itself.)
+            // A byte's high bit ends up set where the byte is below 0x20, equal, or not ASCII. A borrow may
+            // set those of bytes behind such a one too, but none before it: the lowest is right.
             let found = (word &- ones &* 0x20) | (quote &- ones) | (backslash &- ones) | word
-            guard found & highs == 0 else { break }
+            let marks = found & highs
+            if marks != 0 { return at + marks.trailingZeroBitCount / 8 - start }
             at += 8
         }
         while at < raw.count, isPlain(raw[at]) { at += 1 }
@@ -41,8 +42,22 @@ package enum PlainText {
 /// Whether the bytes are exactly this text.
 @inlinable
 package func bytes(_ raw: UnsafeRawBufferPointer, equal text: StaticString) -> Bool {
-    guard raw.count == text.utf8CodeUnitCount else { return false }
-    for index in 0..<raw.count where raw[index] != text.utf8Start[index] { return false }
+    let count = text.utf8CodeUnitCount
+    guard raw.count == count else { return false }
+    let other = UnsafeRawBufferPointer(start: text.utf8Start, count: count)
+    var at = 0
+    while at + 8 <= count {
+        let (own, its) = (
+            raw.loadUnaligned(fromByteOffset: at, as: UInt64.self),
+            other.loadUnaligned(fromByteOffset: at, as: UInt64.self)
+        )
+        if own != its { return false }
+        at += 8
+    }
+    while at < count {
+        if raw[at] != other[at] { return false }
+        at += 1
+    }
     return true
 }
 

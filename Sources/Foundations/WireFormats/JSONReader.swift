@@ -33,14 +33,22 @@ package struct JSONNumberSlice {
 ///
 /// The bytes have been checked: UTF-8, no control characters, every escape complete.
 package struct JSONStringSlice {
-    package let raw: UnsafeRawBufferPointer
+    @usableFromInline package let raw: UnsafeRawBufferPointer
     /// When false, `raw` is the string's own UTF-8.
-    package let hasEscapes: Bool
+    @usableFromInline package let hasEscapes: Bool
 
     /// Whether the string is exactly this text, however it was escaped.
+    ///
+    /// Inlined, because a member's name is compared with one after the other, and most differ in length.
+    @inlinable
     package func equals(_ text: StaticString) -> Bool {
-        if !hasEscapes { return bytes(raw, equal: text) }
-        return withBytes(decoded()) { bytes($0, equal: text) }
+        if hasEscapes { return equalsDecoded(text) }
+        return raw.count == text.utf8CodeUnitCount && bytes(raw, equal: text)
+    }
+
+    @usableFromInline
+    package func equalsDecoded(_ text: StaticString) -> Bool {
+        withBytes(decoded()) { bytes($0, equal: text) }
     }
 
     /// The string's UTF-8 bytes.

@@ -77,6 +77,38 @@ struct EncodingTests {
         }
     }
 
+    @Test("Of two bytes that end a run of plain text the first does, whatever both are")
+    func plainRunsOfTwo() {
+        let ends: [UInt8] = [0x00, 0x1F, 0x22, 0x5C, 0x80, 0xFF]
+        for (first, second) in ends.flatMap({ first in ends.map { (first, $0) } }) {
+            for plain in [UInt8(0x20), 0x21, 0x23, 0x5B, 0x5D, 0x7F] {
+                for at in 0..<20 {
+                    for later in (at + 1)..<22 {
+                        var text = [UInt8](repeating: plain, count: 24)
+                        (text[at], text[later]) = (first, second)
+                        #expect(text.withUnsafeBytes { PlainText.run($0, from: 0) } == at)
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("Bytes equal a text where each of them does")
+    func equalBytes() {
+        let text: StaticString = "encrypted_content_of_25_b"
+        let bytes = text.withUTF8Buffer { [UInt8]($0) }
+        #expect(withBytes(bytes) { WireFormats.bytes($0, equal: text) })
+        #expect(!withBytes(bytes + [0x62]) { WireFormats.bytes($0, equal: text) })
+        #expect(!withBytes(Array(bytes.dropLast())) { WireFormats.bytes($0, equal: text) })
+        #expect(!withBytes([]) { WireFormats.bytes($0, equal: text) })
+        #expect(withBytes([]) { WireFormats.bytes($0, equal: "") })
+        for place in bytes.indices {
+            var other = bytes
+            other[place] ^= 0x20
+            #expect(!withBytes(other) { WireFormats.bytes($0, equal: text) })
+        }
+    }
+
     @Test("A wrong digit is found at each place of a long text")
     func wrongDigits() {
         let text = Base64.encode([UInt8](repeating: 7, count: 23))
