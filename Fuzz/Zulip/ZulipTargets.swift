@@ -18,7 +18,7 @@ let zulipTargets: [String: Body] = [
         _ = try? ZulipInbound.parse(
             method: "POST", path: paths[Int(first) % paths.count],
             authorization: "Basic MWMyOWQ3NzQtMjQxNC00MGNjLWE3ZDEtNGZiNDQ1Y2Y5NzI2Oms=",
-            contentType: nil, body: body)
+            body: body)
     },
     "zulip-authorization": { bytes in
         _ = try? ServerCredentials(authorization: String(decoding: bytes, as: UTF8.self))
@@ -96,7 +96,7 @@ let zulipTargets: [String: Body] = [
         _ = try? ZulipInbound.parse(
             method: "GET", path: ZulipPath.staleDevices.rawValue,
             query: String(decoding: bytes, as: UTF8.self),
-            authorization: "Basic MWMyOWQ3NzQtMjQxNC00MGNjLWE3ZDEtNGZiNDQ1Y2Y5NzI2Oms=", contentType: nil,
+            authorization: "Basic MWMyOWQ3NzQtMjQxNC00MGNjLWE3ZDEtNGZiNDQ1Y2Y5NzI2Oms=",
             body: bytes)
         guard let form = try? Form.parse(bytes), let stale = try? StaleForm(form) else { return }
         precondition(stale.after >= 0 && (1...ZulipLimits.staleIDsPerPage).contains(stale.limit))

@@ -95,4 +95,18 @@ struct HeadTests {
         #expect(none.first("authorization") == nil)
         #expect(none.count("authorization") == 0)
     }
+
+    @Test("A field is found by a name of any length, and none by another name of that length")
+    func namesOfEachLength() throws {
+        for length in 1...140 {
+            let name = String(repeating: "x", count: length)
+            let fields = [("host", "t"), (name.uppercased(), "a"), ("y", "b"), (name, "c")]
+            for made in [HTTPFields(HTTPHeaders(fields)), try head("/", fields).fields] {
+                #expect(made.first(name) == "a")
+                #expect(made.count(name) == 2)
+                #expect(made.first(String(repeating: "z", count: length)) == nil)
+                #expect(made.count(String(repeating: "z", count: length)) == 0)
+            }
+        }
+    }
 }

@@ -321,7 +321,7 @@ struct AccountWireTests {
                     try ZulipInbound.parse(
                         method: "GET", path: ZulipPath.staleDevices.rawValue, query: query,
                         authorization: "Basic MWMyOWQ3NzQtMjQxNC00MGNjLWE3ZDEtNGZiNDQ1Y2Y5NzI2Oms=",
-                        contentType: nil, body: body)
+                        body: body)
                 }
                 if case .refused(let error) = inbound.call { throw error }
             } catch { return error.code }

@@ -28,7 +28,7 @@ struct CallerMemoryTests {
             let inbound = try withBytes(body) { (bytes) throws(ZulipError) in
                 try ZulipInbound.parse(
                     method: "POST", path: ZulipPath.notify.rawValue, authorization: authorization,
-                    contentType: nil, body: bytes, credentials: relay.credentials(shownBy:))
+                    body: bytes, credentials: relay.credentials(shownBy:))
             }
             let verdict = try await relay.receive(inbound)
             return Judged(

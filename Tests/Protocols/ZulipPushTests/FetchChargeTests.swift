@@ -109,7 +109,7 @@ struct FetchChargeTests {
                     let byAll = code { () throws(ZulipError) in
                         try withBytes(Array("x".utf8)) { (bytes) throws(ZulipError) in
                             _ = try ZulipInbound.parse(
-                                method: method, path: path, authorization: authorization, contentType: nil,
+                                method: method, path: path, authorization: authorization,
                                 body: bytes)
                         }
                     }

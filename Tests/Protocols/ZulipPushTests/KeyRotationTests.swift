@@ -99,7 +99,7 @@ struct KeyRotationTests {
                 registry: bench.relay.store, web: nil, world: bench.relay.world)
             let inbound = try ZulipInbound.parse(
                 method: "GET", path: ZulipPath.analyticsStatus.rawValue,
-                authorization: RealmRig.basic(RealmRig.server, key), contentType: nil,
+                authorization: RealmRig.basic(RealmRig.server, key),
                 body: UnsafeRawBufferPointer(start: nil, count: 0))
             let changes: [Change]
             do throws(ZulipError) { changes = try await other.receive(inbound).changes } catch {

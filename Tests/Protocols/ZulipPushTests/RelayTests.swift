@@ -178,7 +178,7 @@ struct RelayTests {
         let inbound = try withBytes(body) { (bytes) throws(ZulipError) in
             try ZulipInbound.parse(
                 method: "POST", path: ZulipPath.notify.rawValue,
-                authorization: RealmRig.basic(RealmRig.server), contentType: nil, body: bytes)
+                authorization: RealmRig.basic(RealmRig.server), body: bytes)
         }
         let verdict = try await bench.relay.relay.receive(inbound)
         guard case .afterFirstAttempt(let deadline, let compose) = verdict.reply else {

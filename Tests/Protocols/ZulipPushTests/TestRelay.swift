@@ -115,7 +115,7 @@ final class TestRelay: Sendable {
             let inbound = try withBytes(body) { (bytes) throws(ZulipError) in
                 try ZulipInbound.parse(
                     method: method, path: path, query: query, authorization: authorization,
-                    contentType: nil, body: bytes, credentials: relay.credentials(shownBy:))
+                    body: bytes, credentials: relay.credentials(shownBy:))
             }
             let verdict = try await relay.receive(inbound)
             do throws(IntakeRefusal<ZulipError>) {

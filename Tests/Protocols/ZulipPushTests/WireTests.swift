@@ -214,7 +214,7 @@ struct WireTests {
             try withBytes(Array(body.utf8)) { (bytes) throws(ZulipError) in
                 try ZulipInbound.parse(
                     method: "POST", path: path.rawValue, query: query,
-                    authorization: RealmRig.basic(Self.server), contentType: nil, body: bytes)
+                    authorization: RealmRig.basic(Self.server), body: bytes)
             }
         }
         let fields =

@@ -6,25 +6,30 @@ struct HTTPFields: Sendable {
     /// The first.
     private let authorization: String?
     private let authorizations: Int
+    private let lengths: NameLengths
 
-    init(_ all: HTTPHeaders, authorization: String?, authorizations: Int) {
+    init(_ all: HTTPHeaders, authorization: String?, authorizations: Int, lengths: NameLengths) {
         self.all = all
         self.authorization = authorization
         self.authorizations = authorizations
+        self.lengths = lengths
     }
 
     init(_ all: HTTPHeaders) {
-        var (first, count) = (String?.none, 0)
-        for field in all where field.name.isField("authorization") {
+        var (first, count, lengths) = (String?.none, 0, NameLengths())
+        for field in all {
+            lengths.add(field.name)
+            guard field.name.isField("authorization") else { continue }
             first = first ?? field.value
             count += 1
         }
-        self.init(all, authorization: first, authorizations: count)
+        self.init(all, authorization: first, authorizations: count, lengths: lengths)
     }
 
     /// The first value of a field.
     func first(_ name: String) -> String? {
         if name == "authorization" { return authorization }
+        guard lengths.mayHave(name) else { return nil }
         for field in all where field.name.isField(name) { return field.value }
         return nil
     }
@@ -32,10 +37,24 @@ struct HTTPFields: Sendable {
     /// How often a field is given.
     func count(_ name: String) -> Int {
         if name == "authorization" { return authorizations }
+        guard lengths.mayHave(name) else { return 0 }
         var count = 0
         for field in all where field.name.isField(name) { count += 1 }
         return count
     }
+}
+
+/// How long the names of a request's fields are, a bit each: a field that is asked for is mostly not there,
+/// and then no name has its length.
+struct NameLengths: Sendable {
+    private var bits: UInt64 = 0
+
+    mutating func add(_ name: String) { bits |= Self.bit(name) }
+
+    func mayHave(_ name: String) -> Bool { bits & Self.bit(name) != 0 }
+
+    /// The last is for all names that are longer.
+    private static func bit(_ name: String) -> UInt64 { 1 << UInt64(min(name.utf8.count, 63)) }
 }
 
 extension String {

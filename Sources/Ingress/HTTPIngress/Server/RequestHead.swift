@@ -43,7 +43,8 @@ struct CheckedHead {
         // After an upgrade or CONNECT the decoder stops reading HTTP, so the connection ends with the answer.
         keepsAlive = head.isKeepAlive && scan.upgrades == 0 && head.method != .CONNECT
         fields = HTTPFields(
-            head.headers, authorization: scan.authorization, authorizations: scan.authorizations)
+            head.headers, authorization: scan.authorization, authorizations: scan.authorizations,
+            lengths: scan.names)
         (path, query) = try Self.target(head.uri)
     }
 
@@ -120,8 +121,10 @@ private struct FieldScan {
     var authorizations = 0
     /// The first.
     var authorization: String?
+    var names = NameLengths()
 
     mutating func see(_ name: String, _ value: String) {
+        names.add(name)
         switch name.utf8.count {
         case 4 where name.isField("host"): hosts += 1
         case 6 where name.isField("expect"):

@@ -44,7 +44,7 @@ package struct ZulipInbound: Sendable {
     ///   credentials what their form throws.
     package static func parse(
         method: String, path: String, at place: Int? = nil, query: String? = nil, authorization: String?,
-        contentType: String?, body: UnsafeRawBufferPointer,
+        body: UnsafeRawBufferPointer,
         credentials read: (String?) throws(ZulipError) -> ServerCredentials = ServerCredentials.read
     ) throws(ZulipError) -> ZulipInbound {
         let known = try known(method, path, place)

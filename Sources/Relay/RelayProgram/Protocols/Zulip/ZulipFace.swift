@@ -68,8 +68,8 @@ struct ZulipFace: HTTPFace {
         var request = try inbound.withBody { (body) throws(ZulipError) in
             try ZulipInbound.parse(
                 method: inbound.method.rawValue, path: inbound.path, at: inbound.tag, query: inbound.query,
-                authorization: inbound.header("authorization"), contentType: inbound.header("content-type"),
-                body: body, credentials: reception.role.credentials(shownBy:))
+                authorization: inbound.header("authorization"), body: body,
+                credentials: reception.role.credentials(shownBy:))
         }
         if inbound.header(ZulipOrigin.referencesField) != nil, case .notify = request.call {
             request.references = PushReferences()
