@@ -60,7 +60,7 @@ struct AddressWaits: Sendable {
 
     /// Answers that are about how much one address was sent.
     static func isRefusal(_ answer: Answer) -> Bool {
-        guard case .retry = answer.outcome, answer.fate == .answered else { return false }
+        guard case .retry = answer.outcome, answer.isAnswered else { return false }
         return answer.reason.meaning.contains(.limitsAddress)
     }
 
@@ -130,7 +130,7 @@ struct AddressWaits: Sendable {
     mutating func note(
         _ answer: Answer, of address: Int, at instant: ContinuousClock.Instant, random: UInt64
     ) {
-        guard answer.fate == .answered else { return }
+        guard answer.isAnswered else { return }
         if case .retry(let after) = answer.outcome {
             // Where it waits already, whatever puts off what it is sent is one refusal more.
             let isRefusal =

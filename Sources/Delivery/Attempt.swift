@@ -47,6 +47,23 @@ package struct Attempt: Sendable, Hashable {
     }
 }
 
+// Each push asks these two dozen times. A pattern costs an instruction or two; a comparison is a call into the
+// module of the type, and for an outcome, which may have a time in it, several.
+
+extension Outcome {
+    var isAccepted: Bool { if case .accepted = self { true } else { false } }
+}
+
+extension Answer {
+    /// These are the service's own words.
+    var isAnswered: Bool { if case .answered = fate { true } else { false } }
+}
+
+extension OwedPush {
+    var isDurable: Bool { if case .durable = custody { true } else { false } }
+    var isVolatile: Bool { if case .volatile = custody { true } else { false } }
+}
+
 extension Attempt.Next {
     /// - Parameter step: what the answer makes of the row; `nil`: nothing.
     init(_ step: Settlement.Step?) {

@@ -65,21 +65,22 @@ package struct Breaker: Sendable {
 
     /// Answers that blame the target. They count before a protocol's override.
     package static func isTargetFault(_ answer: Answer) -> Bool {
-        answer.reason.meaning.contains(.blamesTarget) || answer.outcome == .misconfigured(.target)
+        if case .misconfigured(.target) = answer.outcome { return true }
+        return answer.reason.meaning.contains(.blamesTarget)
     }
 
     /// Answers that blame the credential, for good or for a while.
     package static func isCredentialFault(_ answer: Answer) -> Bool {
-        answer.outcome == .misconfigured(.credential)
-            || answer.fate == .answered && answer.reason.meaning.contains(.doubtsCredential)
+        if case .misconfigured(.credential) = answer.outcome { return true }
+        return answer.isAnswered && answer.reason.meaning.contains(.doubtsCredential)
     }
 
     /// Answers that only a good credential is given. What a service says of an address that it knows, it says
     /// to a credential that it took: a lane of which only dead addresses are left to probe with would wait
     /// for an acceptance for ever.
     package static func provesCredential(_ answer: Answer) -> Bool {
-        answer.fate == .answered
-            && (answer.outcome == .accepted || answer.reason.meaning.contains(.provesCredential))
+        answer.isAnswered
+            && (answer.outcome.isAccepted || answer.reason.meaning.contains(.provesCredential))
     }
 
     /// - Parameters:
@@ -90,12 +91,12 @@ package struct Breaker: Sendable {
         _ answer: Answer, address: Int, origin: Digest16?, proofs: Int = 0, at now: ContinuousClock.Instant
     ) -> Change {
         // Whatever the service answered, the app has that origin.
-        if let origin, answer.fate == .answered { origins.note(origin, at: now) }
+        if let origin, answer.isAnswered { origins.note(origin, at: now) }
         if Self.isCredentialFault(answer) { return faulted(answer, proofs) }
         // What was refused here, or never answered, is no word of the service.
-        guard answer.fate == .answered else { return .none }
+        guard answer.isAnswered else { return .none }
         if Self.provesCredential(answer) { (faults, faultsSinceProof) = (0, 0) }
-        if answer.outcome == .accepted {
+        if answer.outcome.isAccepted {
             recent.removeAll(keepingCapacity: true)
             next = 0
             sparesRegistrations = false

@@ -55,7 +55,7 @@ struct Destination: Sendable {
     mutating func wait(
         for push: OwedPush, at instant: ContinuousClock.Instant, mayDoubt: Bool = true
     ) -> Duration? {
-        if breaker.state == .halted(.targets), push.custody == .durable,
+        if breaker.state == .halted(.targets), push.isDurable,
             breaker.heard(of: push.origin, at: instant) == .reopened
         {
             probes.end()
@@ -95,9 +95,9 @@ struct Destination: Sendable {
     mutating func note(
         _ answer: Answer, address: Int, at instant: ContinuousClock.Instant, random: UInt64
     ) -> Set<Int> {
-        if answer.fate == .answered { window = min(window + 1, mostWindow) }
+        if answer.isAnswered { window = min(window + 1, mostWindow) }
         if Reach.isSilence(answer) { window = max(1, window / 2) }
-        if answer.outcome == .accepted { lastReturn = nil }
+        if answer.outcome.isAccepted { lastReturn = nil }
         _ = reach.note(answer, at: instant, random: random)
         if case .few(let addresses) = throttle.note(answer, address: address) { return addresses }
         return []
@@ -112,10 +112,10 @@ struct Destination: Sendable {
     ) {
         if Breaker.isTargetFault(answer) {
             // As in a lane: an address that anybody can make up halts nothing.
-            if push.custody == .volatile { return }
+            if push.isVolatile { return }
             if breaker.isNearHalt { for origin in others { _ = breaker.heard(of: origin, at: instant) } }
         }
-        let origin = push.custody == .durable ? push.origin : nil
+        let origin = push.isDurable ? push.origin : nil
         switch breaker.note(answer, address: address, origin: origin, at: instant) {
         case .halted: probes.begin(at: instant)
         case .resumed, .reopened: probes.end()

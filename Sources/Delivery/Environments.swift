@@ -65,10 +65,10 @@ extension DeliveryCore {
     /// What an answer teaches about the environment of its address.
     func learned(from answer: Answer, for entry: LaneQueue.Entry) async -> Learned {
         guard !entry.environmentKnown, let pair = pair(for: entry.push) else { return .nothing }
-        if entry.push.custody == .volatile { return learnedInMemory(from: answer, for: entry, pair) }
+        if entry.push.isVolatile { return learnedInMemory(from: answer, for: entry, pair) }
         let lane = entry.push.lane
         let key = Environments.key(app: lane.app, address: entry.push.message.address)
-        if answer.outcome == .accepted {
+        if answer.outcome.isAccepted {
             let now = world.now()
             return .change(
                 .putBeside(
@@ -101,7 +101,7 @@ extension DeliveryCore {
 
     /// What is known of an address that the push service does not know any more.
     func unlearned(of push: OwedPush, _ judged: Judgement) -> [Change] {
-        guard judged.first == .unregistered, push.custody == .durable, pair(for: push) != nil else {
+        guard judged.first == .unregistered, push.isDurable, pair(for: push) != nil else {
             return []
         }
         return [.delete(Environments.key(app: push.lane.app, address: push.message.address), if: .any)]
@@ -112,7 +112,7 @@ extension DeliveryCore {
         from answer: Answer, for entry: LaneQueue.Entry, _ pair: LanePair
     ) -> Learned {
         let (lane, address) = (entry.push.lane, entry.push.message.address)
-        if answer.outcome == .accepted {
+        if answer.outcome.isAccepted {
             volatile.learn(lane == pair.first ? .first : .other, app: lane.app, address: address)
             return .nothing
         }

@@ -45,7 +45,7 @@ struct Judgement: Sendable {
             if halt == .halted, !judged.custodyEnds { judged.first = .misconfigured }
             return judged
         case .unregistered(let since):
-            if spares, answer.fate == .answered, Breaker.isTargetFault(answer) {
+            if spares, answer.isAnswered, Breaker.isTargetFault(answer) {
                 return Judgement(step: .settle, first: .misconfigured)
             }
             // Renewed after the service knew it dead: the registration lives, and so does the push, until it

@@ -196,7 +196,7 @@ final class Lane<P: Provider>: LaneHandle {
 
     /// What the store is to remember of a first acceptance. It is given once, so whoever asks writes it.
     func proof(of answer: Answer, to push: OwedPush, at now: UnixTime) -> [Change] {
-        guard answer.outcome == .accepted, push.custody == .durable, let identity,
+        guard answer.outcome.isAccepted, push.isDurable, let identity,
             !isProven.exchange(true, ordering: .relaxed)
         else { return [] }
         return [.put(LaneProof.record(name, identity, now: now), if: .any)]
@@ -267,7 +267,7 @@ final class Lane<P: Provider>: LaneHandle {
         if ranOut > 0 { core.journal.note("lease ran out", [.lane: name, .count: ranOut], level: .warning) }
         // Taken out: an entry is large.
         guard let entry = found.take() else { return nil }
-        if entry.push.custody == .durable {
+        if entry.push.isDurable {
             guard let grant else { return nil }
             let lease = LeasedPush(granting: entry.push, sendBefore: grant.sendBefore)
             return (entry, lease)

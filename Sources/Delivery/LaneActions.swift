@@ -97,7 +97,7 @@ extension LaneState.Actions {
     /// Custody of a push has ended, and it was not sent.
     mutating func end(_ entry: LaneQueue.Entry) {
         custodyEnded += 1
-        guard entry.push.custody == .durable else {
+        guard entry.push.isDurable else {
             volatileEnded += 1
             return
         }

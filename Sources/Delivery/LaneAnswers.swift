@@ -220,7 +220,7 @@ extension LaneState {
         if judged.custodyEnds { actions.custodyEnded += 1 }
         if judged.isSpentCall { actions.spentCalls += 1 }
         if judged.isGivenUp { actions.givenUp += 1 }
-        if entry.push.custody == .volatile {
+        if entry.push.isVolatile {
             return apply(judged, toVolatile: entry.again(after: answer), now: moment.now, &actions)
         }
         guard var step = judged.step else {
@@ -272,7 +272,7 @@ extension LaneState {
     /// room meanwhile.
     private mutating func putBack(_ entry: LaneQueue.Entry, now: UnixTime, _ actions: inout Actions) {
         let goesLast = health.isHalted
-        let isDurable = entry.push.custody == .durable
+        let isDurable = entry.push.isDurable
         if keepsNothing && isDurable || isStopping || memory.isFull && !goesLast {
             memory.park(entry, &actions)
         } else if !goesLast {

@@ -44,7 +44,7 @@ extension Lane {
     /// The outcome after the protocol's override, counted where it is an acceptance.
     private func accepted(_ answer: Answer, _ entry: LaneQueue.Entry, at now: UnixTime) -> Outcome {
         let outcome = core.override(answer, of: entry.push.instance)
-        if outcome == .accepted { meter.accepted(entry.push, at: now) }
+        if outcome.isAccepted { meter.accepted(entry.push, at: now) }
         return outcome
     }
 
@@ -84,7 +84,7 @@ extension Lane {
     ) -> [Change]? {
         // What comes from the store, or was put off, may have been called pending by a reply that has left,
         // even one of a process that is gone: then it is owed.
-        guard entry.isFirst, !entry.hasWaited, entry.push.custody == .durable, answer.fate != .unknown
+        guard entry.isFirst, !entry.hasWaited, entry.push.isDurable, answer.fate != .unknown
         else { return nil }
         switch judged.first {
         case nil, .accepted?, .unregistered?: return nil

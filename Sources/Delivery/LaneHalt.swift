@@ -57,7 +57,7 @@ struct LaneHalt: Sendable {
     // MARK: what halts it and lets it go
 
     /// Whether `note` should be told which origins wait in the lane before it judges a target fault.
-    func asksWhoWaits(for push: OwedPush) -> Bool { breaker.isNearHalt && push.custody == .durable }
+    func asksWhoWaits(for push: OwedPush) -> Bool { breaker.isNearHalt && push.isDurable }
 
     /// An address that anybody can make up must not halt a lane that others send by: target faults of
     /// volatile pushes do not count. They blame no registration either, because there is none.
@@ -70,19 +70,19 @@ struct LaneHalt: Sendable {
         at instant: ContinuousClock.Instant
     ) -> Breaker.Change {
         let push = entry.push
-        if entry.isKnown, answer.outcome != .accepted { breaker.doubt(push.origin) }
-        if push.custody == .volatile, Breaker.isTargetFault(answer) { return .none }
+        if entry.isKnown, !answer.outcome.isAccepted { breaker.doubt(push.origin) }
+        if push.isVolatile, Breaker.isTargetFault(answer) { return .none }
         // Open, it changes nothing by that.
         for origin in others { _ = breaker.heard(of: origin, at: instant) }
         let change = breaker.note(
-            answer, address: entry.address, origin: push.custody == .durable ? push.origin : nil,
+            answer, address: entry.address, origin: push.isDurable ? push.origin : nil,
             proofs: proofs, at: instant)
         switch change {
         case .halted: probes.begin(at: instant)
         case .resumed: goOn(instant)
         case .none, .reopened: break
         }
-        if cause == .credential, entry.isProbe, answer.fate == .answered {
+        if cause == .credential, entry.isProbe, answer.isAnswered {
             isRefused = answer.reason.meaning.contains(.isForOtherEnvironment)
         }
         return change
@@ -90,7 +90,7 @@ struct LaneHalt: Sendable {
 
     /// The service answered a push that goes on elsewhere: the app has its origin, and nothing else is told.
     mutating func heard(of push: OwedPush, at instant: ContinuousClock.Instant) -> Breaker.Change {
-        guard push.custody == .durable else { return .none }
+        guard push.isDurable else { return .none }
         let change = breaker.heard(of: push.origin, at: instant)
         if change == .reopened { goOn(instant) }
         return change

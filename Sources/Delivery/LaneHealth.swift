@@ -92,12 +92,12 @@ struct LaneHealth: Sendable {
     ) {
         let instant = moment.instant
         actions.reason = answer.reason
-        lastFault = answer.outcome == .accepted ? nil : answer.reason
+        lastFault = answer.outcome.isAccepted ? nil : answer.reason
         if !isLate { addresses.ended(entry.address) }
         addresses.note(answer, of: entry.address, at: instant, random: random)
         if let number = entry.destination {
             // A word of one is a word of the service: an operator hears when there is none at all.
-            if answer.fate == .answered, reach.note(answer, at: instant, random: random) {
+            if answer.isAnswered, reach.note(answer, at: instant, random: random) {
                 actions.reach = .over
             }
             let few = destinations.change(number) { destination in
@@ -132,7 +132,7 @@ struct LaneHealth: Sendable {
                     answer, of: entry.push, address: entry.address, others: others, at: moment.instant)
             }
         }
-        if entry.push.custody == .durable { suspicion.note(answer, address: entry.address) }
+        if entry.push.isDurable { suspicion.note(answer, address: entry.address) }
         let change = halt.note(
             answer, of: entry, others: others, proofs: moment.proofs, at: moment.instant)
         if change != .none { actions.breaker = change }

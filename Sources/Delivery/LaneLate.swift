@@ -15,7 +15,7 @@ extension Lane {
         }
         let outcome = core.override(answer, of: entry.push.instance)
         let (moment, random) = (moment, core.world.random())
-        if outcome == .accepted { meter.accepted(entry.push, at: moment.now) }
+        if outcome.isAccepted { meter.accepted(entry.push, at: moment.now) }
         var endsRegistration = false
         change { [learned, isElsewhere] state in
             let (next, actions) = state.heardLate(
@@ -76,7 +76,7 @@ extension LaneState {
         ended.unwritten = nil
         lateEnds.insert(ended.push)
         // What is volatile is counted where it is met: it may be under way.
-        guard entry.push.custody == .durable else { return (.ended, actions) }
+        guard entry.push.isDurable else { return (.ended, actions) }
         end(ended, feedback: judged.feedback + further(judged), &actions)
         return (.ended, actions)
     }
@@ -92,14 +92,14 @@ extension LaneState {
     mutating func endLate(_ entry: LaneQueue.Entry, _ actions: inout Actions) -> Bool {
         switch lateEnds.take(entry.push) {
         case nil: return false
-        case .told? where entry.push.custody == .durable: break
+        case .told? where entry.push.isDurable: break
         case .told?, .untold?: end(entry, feedback: [], &actions)
         }
         return true
     }
 
     private func end(_ entry: LaneQueue.Entry, feedback: [Change], _ actions: inout Actions) {
-        guard entry.push.custody == .durable else {
+        guard entry.push.isDurable else {
             actions.volatileEnded += 1
             return
         }

@@ -92,7 +92,7 @@ struct LaneMemory: Sendable {
         // lane would take it, and put it off, for as long as that lasts.
         entry.push.notBefore = now + max(wait, .milliseconds(1))
         if wait <= keepRetryWithin, queue.count * 4 <= queue.limit { return queue.putToSleep(entry) }
-        if entry.push.custody == .volatile { return shelve(entry, &actions) }
+        if entry.push.isVolatile { return shelve(entry, &actions) }
         actions.putOff(entry, until: now + max(wait, retryClaim), entry.push.attempts)
     }
 
@@ -118,7 +118,7 @@ struct LaneMemory: Sendable {
 
     /// Gives a push back to the store, or lays it aside, if it is volatile.
     mutating func park(_ entry: LaneQueue.Entry, _ actions: inout LaneState.Actions) {
-        if entry.push.custody == .volatile { return shelve(entry, &actions) }
+        if entry.push.isVolatile { return shelve(entry, &actions) }
         actions.giveBack(entry)
     }
 
@@ -134,7 +134,7 @@ struct LaneMemory: Sendable {
     /// - Parameter term: what came in this one stays, because it is ours.
     mutating func giveBack(keeping term: Int? = nil) -> LaneState.Actions {
         var actions = LaneState.Actions()
-        for entry in queue.remove(where: { $0.push.custody == .durable && $0.term != term }) {
+        for entry in queue.remove(where: { $0.push.isDurable && $0.term != term }) {
             park(entry, &actions)
         }
         return actions
@@ -188,7 +188,7 @@ struct LaneMemory: Sendable {
     /// no other process reads them. Those in the store keep theirs, which outlive this process.
     mutating func heed(_ now: UnixTime, _ instant: ContinuousClock.Instant) {
         guard wallClock.wasSet(now, instant) else { return }
-        for entry in queue.remove(where: { $0.push.custody == .volatile }) {
+        for entry in queue.remove(where: { $0.push.isVolatile }) {
             _ = queue.admit(wallClock.moved(entry), now: now)
         }
         // To the shelf nothing is due yet, as below.
@@ -215,7 +215,7 @@ struct LaneMemory: Sendable {
     private static func custodyTime(
         of push: OwedPush, _ now: UnixTime, _ doubted: DoubtedClock.Reading?
     ) -> UnixTime {
-        guard let doubted, push.custody == .durable else { return now }
+        guard let doubted, push.isDurable else { return now }
         return min(now, doubted.end(of: push.id.acceptedAt, lasting: push.custodyEnds))
     }
 

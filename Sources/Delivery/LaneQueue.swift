@@ -231,13 +231,13 @@ package struct LaneQueue: Sendable {
 
     private mutating func note(_ entry: Entry) {
         count += 1
-        if entry.push.custody == .durable { durable[Int(entry.push.pushClass.rawValue)] += 1 }
+        if entry.push.isDurable { durable[Int(entry.push.pushClass.rawValue)] += 1 }
         custodyHolds = min(custodyHolds, entry.push.custodyEnds)
     }
 
     private mutating func uncount(_ entry: Entry) {
         count -= 1
-        if entry.push.custody == .durable { durable[Int(entry.push.pushClass.rawValue)] -= 1 }
+        if entry.push.isDurable { durable[Int(entry.push.pushClass.rawValue)] -= 1 }
     }
 
     /// Some origins that have a durable push here, at most so many.

@@ -161,7 +161,7 @@ struct LaneRound: Sendable {
         var holder = turns.first
         while holder >= 0, found.count < most {
             let next = rows[holders[holder].rows.first].entries.first
-            if entries[next]?.push.custody == .durable { found.append(holders[holder].origin) }
+            if entries[next]?.push.isDurable ?? false { found.append(holders[holder].origin) }
             holder = holderTurns.next(of: holder)
         }
         return found

@@ -217,7 +217,7 @@ struct LaneState: Sendable {
         let (isHalted, isTurn) = (health.isHalted, health.goesOneByOne)
         while var entry = isHalted ? memory.takeProbe(health.lately(instant)) : memory.take(isTurn: isTurn) {
             if isRevoked(entry.push.id) { continue }
-            guard entry.term == term || entry.push.custody == .volatile else {
+            guard entry.term == term || entry.push.isVolatile else {
                 // Asked for, or sent, in an earlier term, and here only now.
                 memory.park(entry, &actions)
                 continue

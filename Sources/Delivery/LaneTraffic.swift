@@ -14,13 +14,13 @@ struct LaneTraffic: Sendable {
 
     mutating func sent(_ custody: Custody) {
         underWay += 1
-        if custody == .volatile { volatileUnderWay += 1 }
+        if case .volatile = custody { volatileUnderWay += 1 }
     }
 
     mutating func answered(_ custody: Custody) {
         underWay -= 1
         answersInTick += 1
-        if custody == .volatile { volatileUnderWay -= 1 }
+        if case .volatile = custody { volatileUnderWay -= 1 }
     }
 
     /// - Parameter isBehind: something waits. Only then does a lane show how fast it is; else the rate is

@@ -52,6 +52,6 @@ struct LateEnds: Sendable {
     }
 
     private static func isRepeat(_ push: OwedPush) -> Bool {
-        push.attempts.unknown > 0 && push.custody == .durable
+        push.attempts.unknown > 0 && push.isDurable
     }
 }

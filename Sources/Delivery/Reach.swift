@@ -67,7 +67,7 @@ struct Reach: Sendable {
     /// - Parameter random: 64 random bits.
     /// - Returns: whether the service turns out to answer again after an operator was told that it does not.
     mutating func note(_ answer: Answer, at instant: ContinuousClock.Instant, random: UInt64) -> Bool {
-        if answer.fate == .answered {
+        if answer.isAnswered {
             hasSpoken = true
             if silences == 0, waitsSince == nil { return false }
             defer { isUnanswered = false }

@@ -30,7 +30,7 @@ struct RowsUnderWay: Sendable {
     ///
     /// - Returns: its place.
     mutating func sent(_ push: OwedPush) -> Int32 {
-        guard push.custody == .durable else { return -1 }
+        guard push.isDurable else { return -1 }
         if let place = free.popLast() {
             ids[Int(place)] = push.id
             return place

@@ -47,8 +47,8 @@ package struct Suspicion: Sendable {
     /// - Parameter address: any number that is the same for the same address and differs for others.
     package mutating func note(_ answer: Answer, address: Int) {
         // What was refused here, or never answered, is no word of the service.
-        guard answer.fate == .answered else { return }
-        if answer.outcome == .accepted {
+        guard answer.isAnswered else { return }
+        if answer.outcome.isAccepted {
             isProven = true
             isTold = false
             suspects.removeAll(keepingCapacity: true)

@@ -46,7 +46,7 @@ struct Throttle: Sendable {
     /// Answers by which the service itself asks for time: not those about one device, one connection or one
     /// token, and no silence, which is the connections' business.
     static func isRefusal(_ answer: Answer) -> Bool {
-        guard case .retry = answer.outcome, answer.fate == .answered else { return false }
+        guard case .retry = answer.outcome, answer.isAnswered else { return false }
         return answer.reason.meaning.contains(.asksForTime)
     }
 
@@ -55,7 +55,7 @@ struct Throttle: Sendable {
     private static func isDealtWith(_ answer: Answer) -> Bool {
         switch answer.outcome {
         case .accepted: true
-        case .rejected, .unregistered, .misconfigured(.target): answer.fate == .answered
+        case .rejected, .unregistered, .misconfigured(.target): answer.isAnswered
         case .retry, .misconfigured(.credential): false
         }
     }

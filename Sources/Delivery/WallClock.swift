@@ -42,7 +42,7 @@ struct WallClock: Sendable {
 
     /// Gives a volatile push whose times are of an earlier setting times of now.
     func move(_ entry: inout LaneQueue.Entry) {
-        guard entry.push.custody == .volatile, entry.clockShift != shift else { return }
+        guard entry.push.isVolatile, entry.clockShift != shift else { return }
         let step = shift - entry.clockShift
         entry.clockShift = shift
         entry.push.notBefore = entry.push.notBefore + step
