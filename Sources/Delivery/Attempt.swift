@@ -47,8 +47,8 @@ package struct Attempt: Sendable, Hashable {
     }
 }
 
-// Each push asks these two dozen times. A pattern costs an instruction or two; a comparison is a call into the
-// module of the type, and for an outcome, which may have a time in it, several.
+// Each push asks these two dozen times. A pattern costs an instruction or two; a comparison is a call into
+// the module of the type, and for an outcome, which may have a time in it, several.
 
 extension Outcome {
     var isAccepted: Bool { if case .accepted = self { true } else { false } }

@@ -1,8 +1,8 @@
 import CBlocks
 import Testing
 
-/// The blocks that a session takes and gives back, as libnghttp2 asks for them. Each test keeps to one thread,
-/// whose lists nobody else sees.
+/// The blocks that a session takes and gives back, as libnghttp2 asks for them. Each test keeps to one
+/// thread, whose lists nobody else sees.
 @Suite("A session's blocks of memory")
 struct BlocksTests {
     init() { _ = sealbell_blocks_begin() }
