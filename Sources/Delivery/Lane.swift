@@ -232,14 +232,13 @@ final class Lane<P: Provider>: LaneHandle {
             // Thrown only by cancellation.
             if free == nil { free = try? await provider.reserve() }
             guard let slot = free else { return }
-            guard let leased = next() else {
+            guard let work = next(on: slot) else {
                 slot.release()
                 // What stood here was put off or given back meanwhile. The tick rings if there is more.
                 await sender.wait()
                 continue
             }
-            let (entry, lease) = leased
-            if !senders.give({ await self.send(entry, lease, on: slot) }) {
+            if !senders.give(work) {
                 sends.addTask { await self.senders.work() }
             }
         }
@@ -254,8 +253,10 @@ final class Lane<P: Provider>: LaneHandle {
         }
     }
 
-    /// The most urgent push, with the lease checked at this moment.
-    private func next() -> (entry: LaneQueue.Entry, lease: LeasedPush)? {
+    /// The sending of the most urgent push, with the lease checked at this moment.
+    ///
+    /// Not async, and not the push itself: an entry is large, and one that the loop has is copied there.
+    private func next(on slot: P.Slot) -> LaneSenders.Work? {
         let moment = moment
         let grant = core.lease.grant(at: moment.instant)
         var (found, ranOut) = (LaneQueue.Entry?.none, 0)
@@ -270,12 +271,13 @@ final class Lane<P: Provider>: LaneHandle {
         if entry.push.isDurable {
             guard let grant else { return nil }
             let lease = LeasedPush(granting: entry.push, sendBefore: grant.sendBefore)
-            return (entry, lease)
+            return { await self.send(entry, lease, on: slot) }
         }
         guard let leave else { return nil }
         // Nobody else can own a push that stands in our memory only.
         let latest = moment.instant + core.limits.requestDeadline
-        return (entry, LeasedPush(granting: entry.push, to: leave, sendBefore: latest))
+        let lease = LeasedPush(granting: entry.push, to: leave, sendBefore: latest)
+        return { await self.send(entry, lease, on: slot) }
     }
 
     private func send(_ entry: LaneQueue.Entry, _ lease: LeasedPush, on slot: P.Slot) async {
