@@ -114,7 +114,8 @@ struct ConnectionState: Sendable {
     mutating func submitted(at now: ContinuousClock.Instant) -> Action {
         requests += 1
         if requests >= options.requestsPerConnection { return .drain }
-        guard pingSent == nil, now - lastRead >= options.pingAfterSilence else { return .none }
+        // In this order: nearly always the peer was heard from, and a moment that may be none is copied.
+        guard now - lastRead >= options.pingAfterSilence, pingSent == nil else { return .none }
         pingSent = now
         return .ping
     }

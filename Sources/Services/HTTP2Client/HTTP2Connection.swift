@@ -293,13 +293,15 @@ extension HTTP2Connection {
         guard !pending.isEmpty else { return }
         let now = world.instant()
         let wall = world.now()
+        // Once: the whole state is copied for it, and it changes with the phase alone meanwhile.
+        let limit = state.limit
         while let slot = pending.first {
             guard state.phase == .ready else {
                 pending.removeFirst()
                 endUnsubmitted(slot, .connectionLost)
                 continue
             }
-            guard inFlight.count < state.limit, context?.channel.isWritable == true, let session else {
+            guard inFlight.count < limit, context?.channel.isWritable == true, let session else {
                 return
             }
             guard let request = slot.request, let terms = slot.terms else {
