@@ -7,8 +7,8 @@ import Synchronization
 package final class HTTP2Slot: SendSlot, @unchecked Sendable {
     // Safety: what is handed over and `sender` are written by the one sender that won `use()`, before the
     // slot goes through the connection's locked inbox; from then on all fields belong to the connection's
-    // event loop. What was handed over it leaves alone where the call has ended as unprocessed: then the sender
-    // reads it.
+    // event loop. What was handed over it leaves alone where the call has ended as unprocessed: then the
+    // sender reads it.
 
     let connection: HTTP2Connection
     private let spent = Atomic<Bool>(false)
