@@ -10,7 +10,7 @@ struct GoodCredentialTests {
 
     @Test("Good is what one client has shown to one face, byte for byte")
     func good() throws {
-        let (one, other) = (try #require(ConfiguredName("zulip")), try #require(ConfiguredName("zulip-2")))
+        let (one, other) = (try #require(ConfiguredName("main")), try #require(ConfiguredName("other")))
         let client = ClientKey(1)
         // Lengths around whole words, and one byte changed at each place.
         for length in 1...40 {
@@ -31,7 +31,7 @@ struct GoodCredentialTests {
 
     @Test("What is refused later is good no more")
     func refused() throws {
-        let face = try #require(ConfiguredName("zulip"))
+        let face = try #require(ConfiguredName("main"))
         calls.note(200, of: ClientKey(1), face, "Basic x")
         calls.note(500, of: ClientKey(1), face, "Basic x")
         #expect(calls.isGood(ClientKey(1), face, "Basic x"))
