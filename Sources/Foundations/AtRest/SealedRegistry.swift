@@ -167,7 +167,7 @@ extension SealedStore: Registry {
             address: registration ?? record.address.map(digests.digest), version: record.version,
             state: record.state, touchedAt: record.touchedAt, expiresAt: record.expiresAt,
             revision: record.revision, body: [])
-        row.body = Self.place(of: row).withUnsafeBytes { place in
+        row.body = Self.withPlace(of: row) { place in
             sealer.seal(atMost: StoredCodec.size(record), with: place) { StoredCodec.write(record, to: $0) }
         }
         return row
@@ -232,13 +232,17 @@ extension SealedStore: Registry {
     ///
     /// `record/1/` ‖ space ‖ 0 ‖ key (16) ‖ owner and address (0, or 1 and 16 bytes) ‖ version (8) ‖ state
     /// (1; of an expired one its time too, 8) ‖ touched (8) ‖ expires (8), numbers big-endian.
-    static func place(of row: StoredRecord) -> [UInt8] {
-        let head = "record/1/"
+    static func place(of row: StoredRecord) -> [UInt8] { withPlace(of: row) { [UInt8]($0) } }
+
+    /// Lends those bytes: every row that is read has some.
+    static func withPlace<Result>(
+        of row: StoredRecord, _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result {
         // Beside the space: the head and its zero, three digests and what stands before two of them, four
         // words and two bytes: 95.
-        return [UInt8](unsafeUninitializedCapacity: 128 + row.space.utf8.count) { out, count in
-            var cursor = PlaceCursor(out)
-            cursor.put(head.utf8)
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128 + row.space.utf8.count) { room in
+            var cursor = PlaceCursor(room)
+            cursor.put("record/1/".utf8)
             cursor.put(row.space.utf8)
             cursor.put(0)
             cursor.put(row.key)
@@ -254,7 +258,7 @@ extension SealedStore: Registry {
             }
             cursor.put(word: UInt64(bitPattern: row.touchedAt.milliseconds))
             cursor.put(word: UInt64(bitPattern: row.expiresAt.milliseconds))
-            count = cursor.at
+            return body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<cursor.at]))
         }
     }
 
@@ -268,22 +272,21 @@ extension SealedStore: Registry {
         _ row: StoredRecord, with sealer: Sealer
     ) throws(Sealer.Fault) -> (body: Secret, isEarlier: Bool) {
         do throws(Sealer.Fault) {
-            return (try open(row.body, place(of: row), sealer), false)
+            return (try withPlace(of: row) { Self.opened(row.body, $0, sealer) }.get(), false)
         } catch {
             guard case .doesNotOpen = error else { throw error }
-            return (try open(row.body, earlierPlace(of: row), sealer), true)
+            let opened = earlierPlace(of: row).withUnsafeBytes { Self.opened(row.body, $0, sealer) }
+            return (try opened.get(), true)
         }
     }
 
-    private static func open(
-        _ sealed: [UInt8], _ place: [UInt8], _ sealer: Sealer
-    ) throws(Sealer.Fault) -> Secret {
-        let opened = place.withUnsafeBytes { place -> Result<Secret, Sealer.Fault> in
-            do throws(Sealer.Fault) { return .success(try sealer.open(sealed, with: place)) } catch {
-                return .failure(error)
-            }
+    /// - Parameter place: what the column is bound to.
+    private static func opened(
+        _ sealed: [UInt8], _ place: UnsafeRawBufferPointer, _ sealer: Sealer
+    ) -> Result<Secret, Sealer.Fault> {
+        do throws(Sealer.Fault) { return .success(try sealer.open(sealed, with: place)) } catch {
+            return .failure(error)
         }
-        return try opened.get()
     }
 }
 
