@@ -116,6 +116,21 @@ package enum Hex {
         return bytes
     }
 
+    /// What eight digits of either case say, the first in the highest byte; `nil` when one of them is none.
+    package static func value(ofEight characters: UInt64) -> UInt32? {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        // All bytes at once. Of a digit the low half is the value, and of a letter that and nine.
+        let letters = characters >> 6 & ones
+        let values = (characters & (ones &* 0x0F)) &+ letters &* 9
+        // Written again, in small letters, they must be what they were read from.
+        let aboveNine = (values &+ ones &* 6) >> 4 & ones
+        let written = values &+ ones &* 0x30 &+ aboveNine &* 0x27
+        guard values & (ones &* 0xF0) == 0, written == characters | letters &* 0x20 else { return nil }
+        let bytes = (values | values >> 4) & 0x00FF_00FF_00FF_00FF
+        let pairs = (bytes | bytes >> 8) & 0x0000_FFFF_0000_FFFF
+        return UInt32(truncatingIfNeeded: pairs | pairs >> 16)
+    }
+
     /// 0 to 15, or `nil` for a character that is no hex digit.
     @inlinable
     package static func value(ofDigit character: UInt8) -> UInt8? {

@@ -19,23 +19,26 @@ package struct UUIDText: Sendable, Hashable {
     /// Reads 8-4-4-4-12 digits of either case, which is how RFC 9562 §4 wants them read; `nil` for braces, a
     /// missing hyphen, or anything else.
     package init?(anyCase text: UnsafeRawBufferPointer) {
-        guard text.count == 36 else { return nil }
-        var words: (UInt64, UInt64) = (0, 0)
-        var digits = 0
-        for index in 0..<36 {
-            if index == 8 || index == 13 || index == 18 || index == 23 {
-                guard text[index] == 0x2D else { return nil }
-                continue
-            }
-            guard let digit = Hex.value(ofDigit: text[index]) else { return nil }
-            if digits < 16 {
-                words.0 = words.0 << 4 | UInt64(digit)
-            } else {
-                words.1 = words.1 << 4 | UInt64(digit)
-            }
-            digits += 1
+        guard text.count == 36, text[8] == 0x2D, text[13] == 0x2D, text[18] == 0x2D, text[23] == 0x2D else {
+            return nil
         }
-        (high, low) = words
+        guard let first = Hex.value(ofEight: Self.eight(text, 0, 4)),
+            let second = Hex.value(ofEight: Self.eight(text, 9, 14)),
+            let third = Hex.value(ofEight: Self.eight(text, 19, 24)),
+            let fourth = Hex.value(ofEight: Self.eight(text, 28, 32))
+        else { return nil }
+        high = UInt64(first) << 32 | UInt64(second)
+        low = UInt64(third) << 32 | UInt64(fourth)
+    }
+
+    /// Two times four digits of the text, the first in the highest byte.
+    private static func eight(_ text: UnsafeRawBufferPointer, _ left: Int, _ right: Int) -> UInt64 {
+        precondition(left + 4 <= text.count && right + 4 <= text.count)
+        let (left, right) = (
+            text.loadUnaligned(fromByteOffset: left, as: UInt32.self),
+            text.loadUnaligned(fromByteOffset: right, as: UInt32.self)
+        )
+        return UInt64(UInt32(bigEndian: left)) << 32 | UInt64(UInt32(bigEndian: right))
     }
 
     package init?(_ text: String) {

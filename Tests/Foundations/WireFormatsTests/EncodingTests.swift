@@ -203,6 +203,16 @@ struct EncodingTests {
             "{\(text)}", "urn:uuid:\(text)", "0ec3eedd62334c5ea000b9942be3494e", text + "0",
             "0ec3eedd-6233-4c5e-a000-b9942be3494g", "", String(repeating: "-", count: 36)
         ] { #expect(read(bad) == nil) }
+        let hyphens = [8, 13, 18, 23]
+        for place in 0..<36 {
+            for byte in UInt8.min...UInt8.max {
+                var bytes = Array(text.utf8)
+                bytes[place] = byte
+                let read = withBytes(bytes) { UUIDText(anyCase: $0) }
+                let isRight = hyphens.contains(place) ? byte == 0x2D : Hex.value(ofDigit: byte) != nil
+                #expect(read?.text == (isRight ? String(decoding: bytes, as: UTF8.self).lowercased() : nil))
+            }
+        }
     }
 
     @Test("Retry-After is seconds or a date, never negative, at most a day")

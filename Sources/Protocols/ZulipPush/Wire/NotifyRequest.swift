@@ -101,7 +101,10 @@ package struct NotifyRequest: Sendable {
         try reader.beginObject()
         while let name = try reader.nextMember() {
             if name.equals("realm_uuid") {
-                realm = withBytes(try reader.readString().decoded()) { UUIDText(anyCase: $0) }
+                let text = try reader.readString()
+                realm =
+                    text.hasEscapes
+                    ? withBytes(text.decoded()) { UUIDText(anyCase: $0) } : UUIDText(anyCase: text.raw)
                 if realm == nil { throw ZulipError(.invalidRequest) }
             } else if name.equals("push_requests") {
                 items = try readItems(&reader, &parser)
