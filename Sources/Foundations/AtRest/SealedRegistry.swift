@@ -207,9 +207,10 @@ extension SealedStore: Registry {
             if brokenRecords.withLock({ $0.add(row) }) { note("record is not in its row", .corrupt) }
             return nil
         }
-        guard space.keepsNames || key != nil else { return nil }
+        let keepsNames = space.keepsNames
+        guard keepsNames || key != nil else { return nil }
         return Record(
-            key: space.keepsNames ? RecordKey(space, content.name) : key ?? RecordKey(space, content.name),
+            key: keepsNames ? RecordKey(space, content.name) : key ?? RecordKey(space, content.name),
             digest: row.key, owner: content.owner,
             address: content.address, addressDigest: row.address, version: row.version, state: row.state,
             touchedAt: row.touchedAt,

@@ -21,10 +21,15 @@ package struct Space: Sendable, Hashable, CustomStringConvertible {
         return Space(text: "\(text[..<slash])/address")
     }
     /// Whether it is the addresses of one instance.
-    package var isAddresses: Bool { self != .formerAddresses && text.hasSuffix("/address") }
+    package var isAddresses: Bool { !isQuickly(.formerAddresses) && text.hasSuffix("/address") }
     /// Whether the bodies of its records hold their names, so that another lookup key can find them anew.
     /// Those that are made of tokens do not: what they tell is soon learned again.
-    package var keepsNames: Bool { self != .learned }
+    package var keepsNames: Bool { !isQuickly(.learned) }
+
+    /// Lengths first: asked of each row that is read, and the library's comparison of two texts is dear.
+    private func isQuickly(_ other: Space) -> Bool {
+        text.utf8.count == other.text.utf8.count && self == other
+    }
 }
 
 /// The name of a record. Engines see a 16-byte keyed digest of it.
