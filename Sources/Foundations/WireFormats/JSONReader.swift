@@ -147,6 +147,34 @@ package struct JSONReader {
         return try scanNumber()
     }
 
+    // Of members whose form may be wrong: each looks at the next value once.
+
+    /// The next value if it is a string; any other is checked and passed over.
+    package mutating func stringOrSkip() throws(FormatError) -> JSONStringSlice? {
+        if try peek() == .string { return try scanString() }
+        try skipValue()
+        return nil
+    }
+
+    /// The next value if it is a number; any other is checked and passed over.
+    package mutating func numberOrSkip() throws(FormatError) -> JSONNumberSlice? {
+        if try peek() == .number { return try scanNumber() }
+        try skipValue()
+        return nil
+    }
+
+    /// Enters the next value if it is an object; any other is checked and passed over.
+    ///
+    /// - Returns: whether it was.
+    package mutating func beginObjectOrSkip() throws(FormatError) -> Bool {
+        if try peek() == .object {
+            try descend()
+            return true
+        }
+        try skipValue()
+        return false
+    }
+
     package mutating func readBool() throws(FormatError) -> Bool {
         guard try peek() == .bool else { throw FormatError(.wrongType) }
         if bytes[position] == 0x74 {
@@ -177,10 +205,10 @@ package struct JSONReader {
         case .bool: _ = try readBool()
         case .null: try scan("null")
         case .array:
-            try beginArray()
+            try descend()
             while try nextElement() { try skipValue() }
         case .object:
-            try beginObject()
+            try descend()
             while try nextMember() != nil { try skipValue() }
         }
         return UnsafeRawBufferPointer(rebasing: bytes[start..<position])
@@ -196,6 +224,11 @@ package struct JSONReader {
 
     private mutating func enter(_ kind: JSONKind) throws(FormatError) {
         guard try peek() == kind else { throw FormatError(.wrongType) }
+        try descend()
+    }
+
+    /// Enters what was seen to be next.
+    private mutating func descend() throws(FormatError) {
         depth += 1
         guard depth <= depthLimit else { throw FormatError(.tooDeep) }
         position += 1

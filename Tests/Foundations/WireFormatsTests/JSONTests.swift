@@ -133,6 +133,41 @@ struct JSONTests {
         }
     }
 
+    @Test("A value of another form than is asked for is passed over whole, and refused where it is malformed")
+    func orSkip() throws {
+        for value in [#""s""#, "12", #"{"k":[{"l":1}]}"#, "[[],{}]", "true", "null"] {
+            let text = Array(#"{"a":\#(value),"b":\#(value),"c":\#(value),"d":1}"#.utf8)
+            try withBytes(text) { bytes in
+                var reader = JSONReader(bytes)
+                try reader.beginObject()
+                _ = try reader.nextMember()
+                #expect(try reader.stringOrSkip()?.string() == (value == #""s""# ? "s" : nil))
+                #expect(try reader.nextMember()?.equals("b") == true)
+                #expect(try reader.numberOrSkip()?.int64 == (value == "12" ? 12 : nil))
+                #expect(try reader.nextMember()?.equals("c") == true)
+                let isObject = try reader.beginObjectOrSkip()
+                #expect(isObject == (value.first == "{"))
+                while isObject, try reader.nextMember() != nil { try reader.skipValue() }
+                #expect(try reader.nextMember()?.equals("d") == true)
+                try reader.skipValue()
+                #expect(try reader.nextMember() == nil)
+                try reader.end()
+            }
+        }
+        for bad in ["", "tru", "[1", "{1}", "\u{1}", String(repeating: "[", count: 40)] {
+            withBytes(Array(bad.utf8)) { bytes in
+                #expect(throws: FormatError.self) {
+                    var reader = JSONReader(bytes)
+                    _ = try reader.stringOrSkip()
+                }
+                #expect(throws: FormatError.self) {
+                    var reader = JSONReader(bytes)
+                    _ = try reader.numberOrSkip()
+                }
+            }
+        }
+    }
+
     @Test("A value of another type is told from a malformed one")
     func wrongType() {
         withBytes(Array("[1]".utf8)) { bytes in

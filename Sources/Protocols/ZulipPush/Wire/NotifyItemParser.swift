@@ -205,16 +205,12 @@ struct NotifyItemParser {
 
     /// A text; `nil` for a value of another type.
     private static func text(_ reader: inout JSONReader) throws(FormatError) -> JSONStringSlice? {
-        if try reader.peek() == .string { return try reader.readString() }
-        try reader.skipValue()
-        return nil
+        try reader.stringOrSkip()
     }
 
     /// A number without fraction and exponent, within signed 64 bits; `nil` for any other value.
     private static func integer(_ reader: inout JSONReader) throws(FormatError) -> Int64? {
-        if try reader.peek() == .number { return try reader.readNumber().int64 }
-        try reader.skipValue()
-        return nil
+        try reader.numberOrSkip()?.int64
     }
 
     private static func tokenID(_ text: JSONStringSlice) -> TokenID? {
@@ -228,11 +224,7 @@ struct NotifyItemParser {
         members.data = nil
         members.aps = nil
         members.hasForeignAps = false
-        guard try reader.peek() == .object else {
-            try reader.skipValue()
-            return
-        }
-        try reader.beginObject()
+        guard try reader.beginObjectOrSkip() else { return }
         while let name = try reader.nextMember() {
             if name.equals("push_key_id") {
                 members.pushKeyID = try integer(&reader).flatMap { UInt32(exactly: $0) }
@@ -254,13 +246,9 @@ struct NotifyItemParser {
 
     /// `nil` for headers of a wrong form.
     private static func readHeaders(_ reader: inout JSONReader) throws(FormatError) -> NotifyItem.Target? {
-        guard try reader.peek() == .object else {
-            try reader.skipValue()
-            return nil
-        }
+        guard try reader.beginObjectOrSkip() else { return nil }
         var priority: UInt8?
         var type: APNsPushType?
-        try reader.beginObject()
         while let name = try reader.nextMember() {
             if name.equals("apns_priority") {
                 priority = try integer(&reader).flatMap { [10, 5, 1].contains($0) ? UInt8($0) : nil }
