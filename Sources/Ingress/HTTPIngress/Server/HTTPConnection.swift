@@ -24,6 +24,7 @@ final class HTTPConnection: ChannelDuplexHandler {
     private let register: LoopRegister
     private let mailbox: Mailbox<IngressJob>?
     private let socket: IPAddress
+    private let socketKey: ClientKey
     /// Whose share of the connections this is; `nil` for a trusted proxy.
     private let holder: ClientKey?
     private let isTLS: Bool
@@ -55,6 +56,7 @@ final class HTTPConnection: ChannelDuplexHandler {
         self.register = register
         mailbox = core.mailboxes[ObjectIdentifier(register.loop)]
         self.socket = socket
+        socketKey = holder ?? core.key(of: socket)
         self.holder = holder
         self.isTLS = isTLS
         // A TLS handshake is part of the first head: who opens a socket and says nothing holds keys and
@@ -198,7 +200,7 @@ final class HTTPConnection: ChannelDuplexHandler {
         let checked: CheckedHead
         do throws(HeadFault) { checked = try CheckedHead(head) } catch { return refuse(error.refusal) }
         let assembly = RequestAssembly(
-            checked, core.router, from: socket, isTLS: isTLS, begunAt: headBegunAt, core)
+            checked, core.router, from: socket, socketKey, isTLS: isTLS, begunAt: headBegunAt, core)
         headBegunAt = nil
         deadline = assembly.deadline(core.limits)
         let step = assembly.first(core)

@@ -38,16 +38,17 @@ final class RequestAssembly {
     private var passed = 0
     private var body: ByteBuffer?
 
+    /// - Parameter socketKey: the client's where no proxy names another.
     init(
-        _ head: CheckedHead, _ installed: InstalledRouter, from socket: IPAddress, isTLS: Bool,
-        begunAt: ContinuousClock.Instant?, _ core: ListenerCore
+        _ head: CheckedHead, _ installed: InstalledRouter, from socket: IPAddress, _ socketKey: ClientKey,
+        isTLS: Bool, begunAt: ContinuousClock.Instant?, _ core: ListenerCore
     ) {
         self.head = head
         startedAt = core.world.instant()
         self.begunAt = begunAt ?? startedAt
         let word = installed.proxies.client(behind: socket, head.fields.all)
         if word.isUnread { core.forwardedUnread() }
-        client = core.key(of: word.address)
+        client = word.address == socket ? socketKey : core.key(of: word.address)
         isLoopback = socket.isLoopback && word.address.isLoopback && !word.isUnread
         isSecure = isTLS || word.isSecure
         let target = installed.router.match(head.path)
