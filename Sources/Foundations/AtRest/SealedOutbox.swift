@@ -13,13 +13,17 @@ extension SealedStore: CustodyTaking {
     package func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
         let now = world.now()
         var rows = seal(acceptance, now)
-        let changes = stored(try await placed(acceptance.changes))
+        // Nearly every call has no change, and no push whose registration has gone: what would wait for the
+        // store then need not be asked, and each asking costs a turn of the task.
+        let changes = acceptance.changes.isEmpty ? [] : stored(try await placed(acceptance.changes))
         switch try await outbox.accept(rows, changes: changes, now: doubted.now.judged) {
         case .refused(let index):
             return .refused(index: index)
         case .committed(var admissions):
             guard admissions.count == rows.count else { throw StoreError(.corrupt) }
-            admissions = try await takenAgain(&rows, admissions)
+            if admissions.contains(where: { $0.isGone }) {
+                admissions = try await takenAgain(&rows, admissions)
+            }
             var answers: [Admission] = []
             answers.reserveCapacity(rows.count)
             for index in rows.indices {
@@ -91,6 +95,10 @@ extension SealedStore: CustodyTaking {
     }
 }
 
+extension StoredAdmission {
+    fileprivate var isGone: Bool { if case .gone = self { true } else { false } }
+}
+
 extension SealedStore: Settling {
     package func settle(
         _ settlements: [Settlement], feedback: [Change]
@@ -103,7 +111,7 @@ extension SealedStore: Settling {
                     row: settlement.push.row, id: settlement.push.id, epoch: settlement.push.epoch,
                     mark: settlement.push.mark, step: settlement.step, first: settlement.first))
         }
-        let changes = stored(try await placed(feedback))
+        let changes = feedback.isEmpty ? [] : stored(try await placed(feedback))
         return try await outbox.settle(steps, feedback: changes, now: doubted.now.judged)
     }
 }

@@ -229,11 +229,4 @@ package final class ZulipRelay: AnsweringRole {
     ) async throws(ZulipError) -> (records: [Record?], sights: [RecordSight?]) {
         do { return try await registry.find(names, seeing: 2) } catch { throw ZulipError(.overloaded) }
     }
-
-    /// The same, while server and realm stand as they stood; else `nil`.
-    func find(
-        _ names: [RecordKey], while sights: [RecordSight]
-    ) async throws(ZulipError) -> [Record?]? {
-        do { return try await registry.find(names, while: sights) } catch { throw ZulipError(.overloaded) }
-    }
 }
