@@ -116,9 +116,11 @@ int sealbell_heap_is_foreign(void) { return whose() == FOREIGN; }
 // Every block of that size that is given back raises the size from which a block is a mapping of its own, up
 // to 32 MiB, unless that is set. Later ones then come out of arenas, which give the system back nothing but
 // their end: after a few large bodies the memory of all that are held at one time stays for good.
+// So small that tables which grow by doubling leave no holes of hundreds of KiB behind, and larger than what any
+// push or batch asks for: at full load no mapping is made.
 void sealbell_heap_bound(void) {
     if (whose() != OURS) return;
-    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    mallopt(M_MMAP_THRESHOLD, 256 << 10);
     mallopt(M_TRIM_THRESHOLD, 8 << 20);
 }
 

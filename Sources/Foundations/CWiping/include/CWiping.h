@@ -19,7 +19,7 @@ int sealbell_heap_wipes(void);
 /// they are, so nothing of the heap is wiped.
 int sealbell_heap_is_foreign(void);
 
-/// Makes blocks of a mebibyte and more mappings of their own, now and later, so that the system has them back
+/// Makes blocks of 256 KiB and more mappings of their own, now and later, so that the system has them back
 /// as soon as they are given back. Called once, at the start.
 void sealbell_heap_bound(void);
 
