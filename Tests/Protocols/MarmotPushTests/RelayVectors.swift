@@ -191,8 +191,8 @@ struct RelayVectors {
         }
         for (position, varying) in request.template.varying.enumerated() {
             let count = Int(request.head.lengths[position])
-            if count > 0, let base = request.head.bytes.baseAddress {
-                fields[text(varying.name, varying.nameCount)] = text(base + at, count)
+            if count > 0 {
+                fields[text(varying.name, varying.nameCount)] = text(request.head.start + at, count)
             }
             at += count
         }
