@@ -16,6 +16,7 @@ private final class HandExecutor: TaskExecutor {
 
     /// Until nothing is left to run.
     func run() async {
+        // Bound: no job waits for another one's thread, so the queue comes to its end.
         await withCheckedContinuation { done in
             queue.async {
                 while let job = self.jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {

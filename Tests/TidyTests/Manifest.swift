@@ -183,9 +183,15 @@ struct Manifest: Decodable {
         }
     }
 
-    /// Dependencies that a target declares and none of its files imports. Programs are named to be built.
-    func unused(_ files: [SwiftText]) -> [String] {
+    /// Dependencies that a target declares and none of its files imports or, in C, includes by a header of the
+    /// target's name. Programs are named to be built.
+    func unused(_ files: [SwiftText], c: [(path: String, text: String)] = []) -> [String] {
         var imported: [String: Set<String>] = [:]
+        for file in c {
+            guard let target = target(of: file.path) else { continue }
+            imported[target.name, default: []].formUnion(
+                file.text.matches(of: /(?m)^#include "(\w+)\.h"/).map { String($0.output.1) })
+        }
         for file in files {
             guard let target = target(of: file.path) else { continue }
             imported[target.name, default: []].formUnion(file.imports.map(\.module))

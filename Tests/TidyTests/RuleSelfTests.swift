@@ -141,6 +141,8 @@ struct RuleSelfTests {
             file("import ZulipPush", at: "Tests/Protocols/ZulipPushTests/A.swift")
         ]
         #expect(Self.sample.unused(files) == ["SQLiteStore declares GRDB"])
+        let includes = (path: "Sources/Stores/SQLiteStore/a.c", text: "#include <GRDB.h>\n#include \"GRDB.h\"\n")
+        #expect(Self.sample.unused(files, c: [includes]).isEmpty)
     }
 
     @Test(

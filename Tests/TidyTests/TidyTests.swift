@@ -226,7 +226,8 @@ struct TidyTests {
         #expect(files.count > 400, "the tree was not found")
         let found = files.flatMap(manifest.undeclared)
         #expect(found.isEmpty, "\(list(found))")
-        #expect(manifest.unused(files).isEmpty, "\(manifest.unused(files).joined(separator: "\n"))")
+        let unused = manifest.unused(files, c: try Tree.texts(below: "Sources", endings: ["c"]))
+        #expect(unused.isEmpty, "\(unused.joined(separator: "\n"))")
     }
 
     @Test(

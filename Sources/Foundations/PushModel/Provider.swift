@@ -35,18 +35,22 @@ package protocol SendSlot: Sendable {
     func release()
 }
 
-/// A way to one push service for one lane.
-package protocol Provider: Sendable {
+/// Where the right to send one request comes from.
+package protocol SlotSource: Sendable {
     associatedtype Slot: SendSlot
+    /// Waits until a request could leave at once. A lane picks its most urgent push only after this.
+    func reserve() async throws(CancellationError) -> Slot
+    /// The same without a wait, which costs several of the task's blocks; `nil`: only ``reserve()`` can tell.
+    func reserveAtOnce() -> Slot?
+}
+
+/// A way to one push service for one lane.
+package protocol Provider: SlotSource {
     var lane: LaneName { get }
     /// Where the tasks that send through this provider run best: with its sockets. `nil`: anywhere.
     var executor: (any TaskExecutor)? { get }
     /// Keeps connections until cancelled.
     func run() async throws
-    /// Waits until a request could leave at once. A lane picks its most urgent push only after this.
-    func reserve() async throws(CancellationError) -> Slot
-    /// The same without a wait, which costs several of the task's blocks; `nil`: only ``reserve()`` can tell.
-    func reserveAtOnce() -> Slot?
     /// Sends once. Every fault comes back as an answer; the request's deadline bounds the wait. Cancelling
     /// the task does not end a request under way: its answer is still owed to the push.
     ///
@@ -59,10 +63,13 @@ package protocol Provider: Sendable {
     func windDown(within span: Duration)
 }
 
-extension Provider {
-    package var executor: (any TaskExecutor)? { nil }
+extension SlotSource {
     /// Nothing, where a reservation is not what a push costs.
     package func reserveAtOnce() -> Slot? { nil }
+}
+
+extension Provider {
+    package var executor: (any TaskExecutor)? { nil }
     /// Nothing, where requests end by themselves soon enough.
     package func windDown(within span: Duration) {}
     /// None: counting is no duty.

@@ -86,7 +86,11 @@ struct TemporaryStore {
     let folder: TemporaryFolder
     var path: String { folder.file("relay.sqlite") }
 
-    init() throws { folder = try TemporaryFolder() }
+    init() throws {
+        // Before anything else opens a database in this process, or SQLite keeps its own memory.
+        try BlankingFiles.install()
+        folder = try TemporaryFolder()
+    }
 
     func remove() { folder.remove() }
     func bytes() throws -> Data { try folder.bytes() }

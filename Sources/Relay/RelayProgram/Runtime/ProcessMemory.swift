@@ -17,8 +17,8 @@ enum ProcessMemory {
             + "not wiped and may keep tokens for a while: start the relay without it."
     }
 
-    /// Takes what only the start has read of the program and its libraries out of the resident set; it comes back
-    /// where it is needed again.
+    /// Takes what only the start has read of the program and its libraries out of the resident set; it comes
+    /// back where it is needed again.
     ///
     /// - Returns: bytes of all that could be taken out, for tests.
     @discardableResult
@@ -30,8 +30,8 @@ enum ProcessMemory {
     /// Resident bytes that are no file's: the heap and the stacks; 0 where the system does not tell.
     static func anonymous() -> Int { pages.map { max(0, $0.resident - $0.files) } ?? 0 }
 
-    /// Bytes, by the first three fields of `/proc/self/statm` (proc(5)). `files`: of the resident ones, pages of
-    /// files and what is shared.
+    /// Bytes, by the first three fields of `/proc/self/statm` (proc(5)). `files`: of the resident ones, pages
+    /// of files and what is shared.
     static var pages: (virtual: Int, resident: Int, files: Int)? {
         guard let bytes = readPseudoFile("/proc/self/statm") else { return nil }
         let words = String(decoding: bytes, as: UTF8.self).split(separator: " ").prefix(3).compactMap {

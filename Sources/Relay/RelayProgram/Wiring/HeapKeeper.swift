@@ -18,7 +18,8 @@ struct HeapKeeper: Service {
     var unmapStart: @Sendable () -> Void = { ProcessMemory.unmapStart() }
 
     func run() async throws {
-        // The listeners stand: whatever read the configuration, migrated the store and opened keys has done so.
+        // The listeners stand: whatever read the configuration, migrated the store and opened keys has done
+        // so.
         unmapStart()
         await cancelWhenGracefulShutdown {
             var watch = HeapWatch(resident())
