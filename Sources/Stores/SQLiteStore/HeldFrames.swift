@@ -24,8 +24,10 @@ struct HeldFrames {
     private var edge: sqlite3_int64 = 0
     /// Whether the frame at the end commits.
     private var commits = false
-    /// A write failed that SQLite took for done. The transaction must not commit then.
+    /// A write failed of what SQLite took for done: its code, and what is not in the file. The transaction
+    /// must not commit then, and reads nothing of that; all else it may read, as a rollback does.
     private var failure = SQLITE_OK
+    private var lost: Range<sqlite3_int64>?
 
     typealias Writing = (UnsafeRawBufferPointer, sqlite3_int64) -> CInt
 
@@ -61,8 +63,15 @@ struct HeldFrames {
         guard failure == SQLITE_OK else { return failure }
         guard count > 0, let bytes else { return SQLITE_OK }
         failure = write(UnsafeRawBufferPointer(rebasing: bytes[..<count]), start)
+        if failure != SQLITE_OK { lost = start..<start + sqlite3_int64(count) }
         count = 0
         return failure
+    }
+
+    /// Makes ready to read: what is held is written first.
+    mutating func read(_ place: Range<sqlite3_int64>, by write: Writing) -> CInt {
+        guard let lost else { return flush(by: write) }
+        return lost.overlaps(place) ? failure : SQLITE_OK
     }
 
     /// The transaction is over. What it did not commit counts for nothing, written or not; it is written all
@@ -71,7 +80,7 @@ struct HeldFrames {
         _ = flush(by: write)
         edge = 0
         commits = false
-        failure = SQLITE_OK
+        (failure, lost) = (SQLITE_OK, nil)
     }
 
     /// Gives the memory back.

@@ -4,7 +4,7 @@ import GRDBSQLite
 /// file, in the same block, and is used by the thread that uses the connection.
 struct OpenFile {
     /// The base's own. The file's table may be that of a layer above.
-    let calls: UnsafePointer<sqlite3_io_methods>
+    var calls: UnsafePointer<sqlite3_io_methods>
     /// Of a log, its database; of a database, its log while that is open.
     private var other: UnsafeMutablePointer<sqlite3_file>?
     private var frames = HeldFrames()
@@ -59,9 +59,7 @@ struct OpenFile {
     /// Puts ours in the place of the base's where they differ.
     static func answer(_ calls: inout sqlite3_io_methods) {
         calls.xWrite = { OpenFile.write($0, $1, $2, $3) }
-        calls.xRead = { file, bytes, count, offset in
-            OpenFile.settled(file) { $1.xRead?($0, bytes, count, offset) }
-        }
+        calls.xRead = { OpenFile.read($0, $1, $2, $3) }
         calls.xTruncate = { file, length in OpenFile.settled(file) { $1.xTruncate?($0, length) } }
         calls.xSync = { file, flags in OpenFile.settled(file) { $1.xSync?($0, flags) } }
         calls.xFileSize = { file, size in OpenFile.settled(file) { $1.xFileSize?($0, size) } }
@@ -78,6 +76,18 @@ struct OpenFile {
         return of(file).pointee.frames.write(given, offset) { pass($0, $1, to: file, base) }
     }
 
+    private static func read(
+        _ file: UnsafeMutablePointer<sqlite3_file>?, _ bytes: UnsafeMutableRawPointer?, _ count: CInt,
+        _ offset: sqlite3_int64
+    ) -> CInt {
+        guard let file, count >= 0, offset >= 0 else { return SQLITE_IOERR }
+        let base = of(file).pointee.calls
+        let place = offset..<offset + sqlite3_int64(count)
+        let result = of(file).pointee.frames.read(place) { pass($0, $1, to: file, base) }
+        guard result == SQLITE_OK else { return result }
+        return base.pointee.xRead?(file, bytes, count, offset) ?? SQLITE_IOERR
+    }
+
     private static func close(_ file: UnsafeMutablePointer<sqlite3_file>?) -> CInt {
         guard let file else { return SQLITE_IOERR }
         if let database = of(file).pointee.other, of(database).pointee.other == file {
@@ -88,7 +98,7 @@ struct OpenFile {
         return of(file).pointee.calls.pointee.xClose?(file) ?? SQLITE_IOERR
     }
 
-    /// Whatever else is done with a log finds all that was written.
+    /// Syncing, and whatever else is done with a log, finds all that was written, or is not done.
     private static func settled(
         _ file: UnsafeMutablePointer<sqlite3_file>?,
         _ call: (UnsafeMutablePointer<sqlite3_file>, sqlite3_io_methods) -> CInt?

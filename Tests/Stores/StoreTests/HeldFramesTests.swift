@@ -118,6 +118,56 @@ import Testing
         #expect(disk.writes.count == 1)
     }
 
+    @Test("After a write that failed, all is read but what was lost")
+    func lost() {
+        let disk = Disk()
+        var frames = HeldFrames()
+        defer { frames.close() }
+        _ = Self.append(2, to: &frames, at: 3, commits: false, disk)
+        let (start, end) = (Int64(32 + 3 * (24 + Self.page)), Int64(32 + 5 * (24 + Self.page)))
+        disk.answer = SQLITE_FULL
+        #expect(frames.read(0..<32, by: disk.write) == SQLITE_FULL)
+        #expect(frames.read(0..<start, by: disk.write) == SQLITE_OK)
+        #expect(frames.read(end..<end + 10, by: disk.write) == SQLITE_OK)
+        #expect(frames.read(start - 1..<start + 1, by: disk.write) == SQLITE_FULL)
+        #expect(frames.read(end - 1..<end, by: disk.write) == SQLITE_FULL)
+        frames.end(by: disk.write)
+        #expect(frames.read(start..<end, by: disk.write) == SQLITE_OK)
+    }
+
+    @Test("A full disk costs the transaction that meets it, and the connection goes on")
+    func fullDisk() throws {
+        try BlankingFiles.install()
+        let folder = try TemporaryFolder()
+        defer { folder.remove() }
+        let path = folder.file("kept.sqlite")
+        let ours = try Connection(path, vfs: "sealbell")
+        defer { ours.close() }
+        ours.run("PRAGMA journal_mode = WAL; PRAGMA cache_spill = OFF")
+        ours.run("CREATE TABLE kept (id INTEGER PRIMARY KEY, body TEXT NOT NULL)")
+        ours.run("INSERT INTO kept VALUES (1, 'stays')")
+        var journal: UnsafeMutablePointer<sqlite3_file>?
+        sqlite3_file_control(ours.handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &journal)
+        let log = OpenFile.of(try #require(journal))
+        let usual = log.pointee.calls
+        let full = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+        defer { full.deallocate() }
+        full.initialize(to: usual.pointee)
+        full.pointee.xWrite = { _, _, _, _ in SQLITE_FULL }
+
+        log.pointee.calls = UnsafePointer(full)
+        for _ in 0..<3 {
+            let body = String(repeating: "x", count: 50_000)
+            let code = sqlite3_exec(ours.handle, "INSERT INTO kept VALUES (2, '\(body)')", nil, nil, nil)
+            #expect(code == SQLITE_FULL)
+            #expect(try ours.rows() == [1: "stays"])
+        }
+        log.pointee.calls = usual
+        ours.run("INSERT INTO kept VALUES (3, 'more')")
+        #expect(try ours.rows() == [1: "stays", 3: "more"])
+        #expect(try Self.found(path, in: URL(filePath: folder.path)) == [1: "stays", 3: "more"])
+    }
+
     // MARK: Beside SQLite's own way
 
     /// A connection, by our way to files or by the library's.
