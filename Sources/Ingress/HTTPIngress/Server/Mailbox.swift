@@ -4,11 +4,8 @@ import Synchronization
 /// A bounded queue from an event loop, and the tasks that serve what comes: each element at once, whatever
 /// the others wait for.
 ///
-/// A task that has served one element takes the next that waits. If none does, it stays for one only where
-/// enough were being served at once a moment ago: a loop with much to do makes few tasks, and each costs its
-/// memory, the wiping of that and a way through the starter. A loop with little to do keeps none, because
-/// what a request left in its task's memory is wiped with the task. An element is out of its task's hands
-/// before the task stays.
+/// A task that has served one element takes the next that waits. If none does, it stays for one by the rule
+/// of ``StayingTasks``. An element is out of its task's hands before the task stays.
 final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
         /// Not given to any task yet.
@@ -16,54 +13,27 @@ final class Mailbox<Element: Sendable>: Sendable {
         /// Each for one task that was made or woken for it and has not run since.
         var given: [Element] = []
         /// Makes tasks for what waits.
-        var starter: LockedContinuation<Bool>?
-        /// Tasks without an element; who came last goes first.
-        var parked: [LockedContinuation<Bool>] = []
-        /// How many of the first of them nobody has needed since they were last looked at.
-        var unneeded = 0
-        /// Elements that are with a task.
-        var busy = 0
-        /// As many as there were at once since the last look, and between that and the one before: what is
-        /// asked for together often ends together.
-        var most = (now: 0, before: 0)
-        var isClosed = false
+        var starter: StayingTasks.Waiting?
+        var staying = StayingTasks(limit: mostParked)
         /// Tasks since the beginning.
         var made = 0
 
-        /// How many may stay.
-        var mayPark: Int { isClosed || max(most.now, most.before) < leastBusy ? 0 : mostParked }
-
         mutating func give(_ element: Element) {
-            busy += 1
-            most.now = max(most.now, busy)
+            staying.begin()
             given.append(element)
         }
 
         /// An element was served.
         ///
         /// - Returns: whether its task goes on with another; `nil`: it stays. And those that stay no longer.
-        mutating func end(
-            _ own: LockedContinuation<Bool>
-        ) -> (goesOn: Bool?, surplus: [LockedContinuation<Bool>]) {
-            busy -= 1
+        mutating func end(_ own: StayingTasks.Waiting) -> (goesOn: Bool?, surplus: [StayingTasks.Waiting]) {
+            staying.end()
             if !waiting.isEmpty {
                 give(waiting.removeFirst())
                 return (true, [])
             }
-            if parked.count < mayPark {
-                parked.append(own)
-                return (nil, [])
-            }
-            return (false, unpark(parked.count - mayPark))
-        }
-
-        /// Takes out those that have stayed longest.
-        mutating func unpark(_ count: Int) -> [LockedContinuation<Bool>] {
-            guard count > 0 else { return [] }
-            let ended = Array(parked.prefix(count))
-            parked.removeFirst(count)
-            unneeded = max(0, unneeded - count)
-            return ended
+            let (stays, surplus) = staying.stay(own)
+            return (stays ? nil : false, surplus)
         }
     }
 
@@ -74,14 +44,13 @@ final class Mailbox<Element: Sendable>: Sendable {
     init(capacity: Int) { self.capacity = capacity }
 
     /// Tasks that stay, and tasks that were ever made.
-    var tasks: (parked: Int, made: Int) { state.withLock { ($0.parked.count, $0.made) } }
+    var tasks: (parked: Int, made: Int) { state.withLock { ($0.staying.count, $0.made) } }
 
     /// False when the queue is full or closed; the element is not taken then.
     func offer(_ element: Element) -> Bool {
-        let (taken, woken) = state.withLock { state -> (Bool, LockedContinuation<Bool>?) in
-            guard !state.isClosed, state.waiting.count < capacity else { return (false, nil) }
-            if let worker = state.parked.popLast() {
-                state.unneeded = min(state.unneeded, state.parked.count)
+        let (taken, woken) = state.withLock { state -> (Bool, StayingTasks.Waiting?) in
+            guard !state.staying.isClosed, state.waiting.count < capacity else { return (false, nil) }
+            if let worker = state.staying.take() {
                 state.give(element)
                 return (true, worker)
             }
@@ -104,24 +73,16 @@ final class Mailbox<Element: Sendable>: Sendable {
     /// What waits may still be taken; nothing more is.
     func close() {
         let ended = state.withLock { state in
-            state.isClosed = true
-            var ended = state.unpark(state.parked.count)
+            var ended = state.staying.close()
             if let starter = state.starter.take() { ended.append(starter) }
             return ended
         }
         for task in ended { task.resume(returning: false) }
     }
 
-    /// A look at what stays, to be taken regularly: ends the tasks that have stayed since the last one
-    /// without being needed, and all where too few were served at once. Others may be served for minutes.
+    /// Ends tasks that have stayed in vain (``StayingTasks/look()``).
     func endUnneeded() {
-        let ended = state.withLock { state in
-            state.most = (state.busy, state.most.now)
-            let ended = state.unpark(max(state.unneeded, state.parked.count - state.mayPark))
-            state.unneeded = state.parked.count
-            return ended
-        }
-        for worker in ended { worker.resume(returning: false) }
+        for worker in state.withLock({ $0.staying.look() }) { worker.resume(returning: false) }
     }
 
     // MARK: The tasks
@@ -131,7 +92,7 @@ final class Mailbox<Element: Sendable>: Sendable {
         await withLockedContinuation { own in
             let known = state.withLock { state -> Bool? in
                 if !state.waiting.isEmpty { return true }
-                if state.isClosed { return false }
+                if state.staying.isClosed { return false }
                 precondition(state.starter == nil, "a mailbox is served once")
                 state.starter = own
                 return nil
@@ -169,7 +130,5 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
 }
 
-/// Elements that must have been with their tasks at once before one without an element stays.
-private let leastBusy = 4
 /// Tasks without an element: as many as there are requests on a loop at full load.
 private let mostParked = 64
