@@ -17,14 +17,22 @@ final class DeliveryCore: Sendable {
         /// The lanes have been stopped, and no more are made.
         var isStopping = false
         let overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?]
-        /// What was asked for last: nearly always the next push is of the same instance and lane, and a hash
-        /// of a name costs more than to compare it.
-        var last = Last()
+        var lastChoices = LastFound<ConfiguredName, AppDirectory.Choices>()
+        var lastLane = LastFound<LaneName, (any LaneHandle)?>()
+        var lastOverride = LastFound<ConfiguredName, (@Sendable (Answer) -> Outcome?)?>()
 
-        struct Last: Sendable {
-            var choices: (instance: ConfiguredName, choices: AppDirectory.Choices)?
-            var lane: (name: LaneName, lane: any LaneHandle)?
-            var override: (instance: ConfiguredName, override: (@Sendable (Answer) -> Outcome?)?)?
+        /// The apps of that instance.
+        mutating func choices(of instance: ConfiguredName) -> AppDirectory.Choices {
+            lastChoices.value(of: instance) { [apps] in apps.choices(of: instance) }
+        }
+
+        mutating func lane(_ name: LaneName) -> (any LaneHandle)? {
+            lastLane.value(of: name) { [lanes] in lanes[name] }
+        }
+
+        /// `nil`: the instance takes all answers as they are.
+        mutating func override(of instance: ConfiguredName) -> (@Sendable (Answer) -> Outcome?)? {
+            lastOverride.value(of: instance) { [overrides] in overrides[instance] }
         }
     }
 
@@ -159,30 +167,5 @@ final class DeliveryCore: Sendable {
     func laneResumed(_ lane: LaneName) {
         journal.note("lane resumed", [.lane: lane])
         observer.laneResumed(lane)
-    }
-}
-
-extension DeliveryCore.Table {
-    /// The apps of that instance.
-    mutating func choices(of instance: ConfiguredName) -> AppDirectory.Choices {
-        if let found = last.choices, found.instance == instance { return found.choices }
-        let choices = apps.choices(of: instance)
-        last.choices = (instance, choices)
-        return choices
-    }
-
-    mutating func lane(_ name: LaneName) -> (any LaneHandle)? {
-        if let found = last.lane, found.name == name { return found.lane }
-        guard let lane = lanes[name] else { return nil }
-        last.lane = (name, lane)
-        return lane
-    }
-
-    /// `nil`: the instance takes all answers as they are.
-    mutating func override(of instance: ConfiguredName) -> (@Sendable (Answer) -> Outcome?)? {
-        if let found = last.override, found.instance == instance { return found.override }
-        let override = overrides[instance]
-        last.override = (instance, override)
-        return override
     }
 }

@@ -6,6 +6,8 @@ struct Few<Element: Sendable>: Sendable, MutableCollection, RandomAccessCollecti
 
     init() {}
 
+    init(_ elements: some Sequence<Element>) { for element in elements { append(element) } }
+
     var startIndex: Int { 0 }
     var endIndex: Int { head == nil ? 0 : 1 + others.count }
 

@@ -118,42 +118,22 @@ final class FirstAttempts: Sendable {
     }
 
     /// Where a push's outcome goes.
-    private struct Waiter {
+    private struct Waiter: Sendable {
         let group: Group
         let index: Int
     }
 
-    /// Who waits for one push: somebody at least, and nearly always one reply alone.
-    private struct Waiters {
-        private let first: Waiter
-        private var others: [Waiter] = []
-
-        init(_ first: Waiter) { self.first = first }
-
-        /// - Returns: `nil` when nobody is left.
-        func filter(_ isKept: (Waiter) -> Bool) -> Waiters? {
-            let kept = all.filter(isKept)
-            guard let first = kept.first else { return nil }
-            var waiters = Waiters(first)
-            waiters.others = Array(kept.dropFirst())
-            return waiters
-        }
-
-        static func add(_ waiter: Waiter, to waiters: inout Waiters?) {
-            if waiters?.others.append(waiter) == nil { waiters = Waiters(waiter) }
-        }
-
-        var count: Int { 1 + others.count }
-        var all: [Waiter] { [first] + others }
-
-        func note(_ outcome: FirstOutcome, isWithdrawn: Bool = false) {
-            first.group.note(outcome, at: first.index, isWithdrawn: isWithdrawn)
-            for other in others { other.group.note(outcome, at: other.index, isWithdrawn: isWithdrawn) }
+    private static func note(
+        _ outcome: FirstOutcome, _ waiting: Few<Waiter>?, isWithdrawn: Bool = false
+    ) {
+        for waiter in waiting ?? Few() {
+            waiter.group.note(outcome, at: waiter.index, isWithdrawn: isWithdrawn)
         }
     }
 
     private struct State {
-        var waiting: [PushID: Waiters] = [:]
+        /// Somebody each, and nearly always one reply alone.
+        var waiting: [PushID: Few<Waiter>] = [:]
         /// Groups by the order of their coming; deadlines differ by protocol, so the whole is looked through.
         var groups: [Group] = []
         /// The last outcomes, for a repeat that asks in the moment between the settling and its own answer.
@@ -207,7 +187,7 @@ final class FirstAttempts: Sendable {
                 return (known, state.withdrawn.contains(id))
             }
             guard waits else { return nil }
-            Waiters.add(Waiter(group: group, index: index), to: &state.waiting[id])
+            state.waiting[id, default: Few()].append(Waiter(group: group, index: index))
             if state.withdrawing.contains(id) { _ = group.withdraw(at: index) }
             return nil
         }
@@ -223,7 +203,7 @@ final class FirstAttempts: Sendable {
     /// - Returns: what is to be changed in the same commit; `nil`: it is not withdrawn.
     func withdrawal(of id: PushID) -> [Change]? {
         state.withLock { state in
-            guard let waiting = state.waiting[id]?.all, !state.promised.contains(id) else { return nil }
+            guard let waiting = state.waiting[id], !state.promised.contains(id) else { return nil }
             for (at, entry) in waiting.enumerated() where !entry.group.withdraw(at: entry.index) {
                 for earlier in waiting[..<at] { earlier.group.keep(at: earlier.index) }
                 return nil
@@ -237,7 +217,7 @@ final class FirstAttempts: Sendable {
     func resolve(_ id: PushID, _ told: FirstOutcome) {
         var outcome = told
         var isWithdrawn = false
-        let waiting = state.withLock { state -> Waiters? in
+        let waiting = state.withLock { state -> Few<Waiter>? in
             if !state.ended.isEmpty, state.ended.remove(id) != nil { outcome = .known(.rejected) }
             // One that was another's when the store was told is owed.
             if !state.withdrawing.isEmpty, state.withdrawing.remove(id) != nil, outcome != .pending {
@@ -248,7 +228,7 @@ final class FirstAttempts: Sendable {
             if outcome == .pending { promise(id, &state) }
             return state.waiting.removeValue(forKey: id)
         }
-        waiting?.note(outcome, isWithdrawn: isWithdrawn)
+        Self.note(outcome, waiting, isWithdrawn: isWithdrawn)
     }
 
     /// A push has ended with its registration: nothing comes of it.
@@ -257,16 +237,16 @@ final class FirstAttempts: Sendable {
     /// asks again before it would be met with silence. The store will say there that the push is not ours.
     func end(_ id: PushID) {
         let outcome = FirstOutcome.known(.rejected)
-        let waiting = state.withLock { state -> Waiters? in
+        let waiting = state.withLock { state -> Few<Waiter>? in
             note(outcome, of: id, &state)
             guard let waiting = state.waiting.removeValue(forKey: id) else { return nil }
-            let isWithdrawing = waiting.all.contains { $0.group.isWithdrawing(at: $0.index) }
+            let isWithdrawing = waiting.contains { $0.group.isWithdrawing(at: $0.index) }
             guard isWithdrawing else { return waiting }
             state.waiting[id] = waiting
             state.ended.insert(id)
             return nil
         }
-        waiting?.note(outcome)
+        Self.note(outcome, waiting)
     }
 
     private func note(_ outcome: FirstOutcome, of id: PushID, _ state: inout State) {
@@ -324,8 +304,8 @@ final class FirstAttempts: Sendable {
             if !expired.isEmpty {
                 for (id, entries) in state.waiting {
                     let kept = entries.filter { $0.group.waits(at: $0.index, instant) }
-                    guard kept?.count != entries.count else { continue }
-                    state.waiting[id] = kept
+                    guard kept.count != entries.count else { continue }
+                    state.waiting[id] = kept.isEmpty ? nil : Few(kept)
                     promise(id, &state)
                 }
             }
