@@ -20,15 +20,10 @@ final class FailedCalls: Sendable {
     private let world: World
     /// So that digests mean nothing outside this process.
     private let key: UInt64
-    /// The same; odd.
-    private let factor: UInt64
 
     init(perMinute: Int, world: World) {
         self.world = world
         key = world.random()
-        var hasher = Hasher()
-        hasher.combine(key)
-        factor = UInt64(bitPattern: Int64(hasher.finalize())) | 1
         state = Mutex(
             State(
                 buckets: RateBuckets(
@@ -83,48 +78,11 @@ final class FailedCalls: Sendable {
     }
 
     private func digest(_ credential: String, of client: ClientKey, _ face: ConfiguredName) -> UInt64 {
-        var sum = CredentialSum(key: key, factor: factor)
-        sum.add(client.value)
-        sum.add(face.text)
-        sum.add(credential)
-        return sum.value
-    }
-}
-
-/// A hash by multiplications with a secret of the process, eight bytes each: every answered call takes one of
-/// its whole credential. Nobody sees a value, and equal ones of two credentials would only save a stranger
-/// from waiting.
-private struct CredentialSum {
-    private(set) var value: UInt64
-    private let factor: UInt64
-
-    init(key: UInt64, factor: UInt64) {
-        value = key
-        self.factor = factor
-    }
-
-    mutating func add(_ word: UInt64) {
-        let product = (value ^ word).multipliedFullWidth(by: factor)
-        value = product.high ^ product.low
-    }
-
-    /// Its UTF-8 and its length.
-    mutating func add(_ text: String) {
-        var text = text
-        text.withUTF8 { utf8 in
-            let bytes = UnsafeRawBufferPointer(utf8)
-            var at = 0
-            while at + 8 <= bytes.count {
-                add(bytes.loadUnaligned(fromByteOffset: at, as: UInt64.self))
-                at += 8
-            }
-            var rest: UInt64 = 0
-            while at < bytes.count {
-                rest = rest << 8 | UInt64(bytes[at])
-                at += 1
-            }
-            add(rest)
-            add(UInt64(bytes.count))
-        }
+        var hasher = Hasher()
+        hasher.combine(key)
+        hasher.combine(client.value)
+        hasher.combine(face.text)
+        hasher.combine(credential)
+        return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 }

@@ -1,5 +1,4 @@
 package import PushModel
-import Synchronization
 
 /// What the relay remembers of one device: where to push, and no more (§1).
 package struct ZulipRegistration: Sendable {
@@ -50,22 +49,6 @@ package struct ZulipRegistration: Sendable {
         guard reader.isAtEnd else { return nil }
         return ZulipRegistration(
             kind: kind == 1 ? .apns : .fcm, token: Secret(copying: token),
-            appID: kind == 1 ? Self.text(appID) : nil, accountID: accountID)
-    }
-
-    /// The app that was read last: nearly always the next device has the same, and a text of its own is a
-    /// block of memory for each push.
-    private static let lastApp = Mutex("")
-
-    private static func text(_ bytes: UnsafeRawBufferPointer) -> String {
-        var last = lastApp.withLock { $0 }
-        let isSame = last.withUTF8 { last in
-            last.count == bytes.count && last.indices.allSatisfy { last[$0] == bytes[$0] }
-        }
-        if isSame { return last }
-        let text = String(decoding: bytes, as: UTF8.self)
-        // Bytes that are no UTF-8 are repaired, and so never the same.
-        lastApp.withLock { $0 = text }
-        return text
+            appID: kind == 1 ? String(decoding: appID, as: UTF8.self) : nil, accountID: accountID)
     }
 }
