@@ -7,7 +7,12 @@ struct SiegeForce: Sendable {
     let end: ContinuousClock.Instant
 
     var trial: SiegeTrial { scene.trial }
-    var isOver: Bool { trial.world.instant() >= end }
+    /// Not before somebody who behaves well was answered or given up: on a machine that has much to do, all
+    /// of the span may pass without a call.
+    var isOver: Bool {
+        let now = trial.world.instant()
+        return now >= end && (now >= end + SiegePlan.patience || trial.note { $0.answered + $0.failed > 0 })
+    }
     private var rest: Duration { max(.milliseconds(1), end - trial.world.instant()) }
 
     /// The first address of strangers; the origin and those who come by have others.
@@ -46,6 +51,7 @@ struct SiegeForce: Sendable {
             }
         }
         try await trial.world.sleep(end)
+        while !isOver { await breathe() }
         for connection in held {
             // Who was turned away was told so, and has ended.
             let hasEnded = await connection.standing().hasEnded

@@ -58,11 +58,12 @@ struct SiegeScene: Sendable {
 
     // MARK: Those who behave well
 
-    /// An origin's caller: one call after the other on a connection that it keeps. It asks once.
+    /// An origin's caller: one call after the other on a connection that it keeps, and one at least. It asks
+    /// once.
     private func ask(on connection: CallConnection?, until end: ContinuousClock.Instant) async throws {
         var kept = connection
         defer { kept?.close() }
-        while world.instant() < end {
+        repeat {
             let device = origin.devices[Int(world.random() % UInt64(origin.devices.count))]
             let request = try origin.notify([device], contentBytes: 100)
             let bytes = SiegeForce.whole((request.head, request.body))
@@ -73,7 +74,7 @@ struct SiegeScene: Sendable {
             let span = world.instant() - began
             trial.note { $0.called(reply?.status, in: span) }
             try await world.sleep(world.instant() + SiegePlan.pause)
-        }
+        } while world.instant() < end
     }
 
     /// In the middle of the attack: a server signs up, and an operator looks whether the relay lives.

@@ -20,7 +20,7 @@ struct SiegeTests {
         let folder = try TemporaryFolder()
         let chosen = Self.rows.flatMap { ["--attack", $0] }
         let trial = try Program(
-            ["siege", "--seconds", "0.8", "--callers", "2", "--keep", "trial"] + chosen, of: Program.bench,
+            ["siege", "--seconds", "0.3", "--callers", "2", "--keep", "trial"] + chosen, of: Program.bench,
             in: folder.path)
         await trial.silence()
         #expect(await trial.status() == 0, "\(trial.text)")
