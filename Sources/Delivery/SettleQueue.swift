@@ -35,6 +35,10 @@ struct SettleQueue: Sendable {
     /// - Returns: whether fewer of them are to be tried at once.
     mutating func failed(_ count: Int, _ code: StoreError.Code) -> Bool {
         failures += 1
+        // Each, for they are not always told again together.
+        if code == .uncertain {
+            for place in items.indices.prefix(count) { items[place].mayBeTold = true }
+        }
         guard code.mayBlameOneRow, count > 1 else { return false }
         // Three halvings at once: each try may take a lock's whole patience.
         width = max(1, count / 8)

@@ -20,6 +20,9 @@ final class Settler: Sendable {
         var first: OutcomeKind?
         /// The push as it is tried again.
         var again: Return?
+        /// The store was told before, and its answer was lost: what it says is not ours now we may have ended
+        /// ourselves.
+        var mayBeTold = false
     }
 
     /// A push that is tried again, for the lane from which it comes, once the store has said that it is still
@@ -222,8 +225,6 @@ final class Settler: Sendable {
     }
 
     private func settleAll(_ hearers: Hearers) async {
-        // An answer was lost: what is not ours now we may have settled ourselves.
-        var isUncertain = false
         while true {
             let batch = state.withLock(\.main.batch)
             if batch.isEmpty {
@@ -232,10 +233,8 @@ final class Settler: Sendable {
                 continue
             }
             do throws(StoreError) {
-                try await settle(batch, .main, isUncertain, hearers)
-                isUncertain = false
+                try await settle(batch, .main, hearers)
             } catch {
-                isUncertain = isUncertain || error.code == .uncertain
                 let wait = refused(batch, error)
                 // Cancelled or closed in the middle of an outage: the rows stay, and the next start owes
                 // them.
@@ -248,7 +247,6 @@ final class Settler: Sendable {
 
     /// Settles what the store refuses while it takes others, beside these.
     private func settleStuck(_ hearers: Hearers) async {
-        var isUncertain = false
         var isLastTry = false
         while true {
             let failures = state.withLock { $0.stuck.items.isEmpty ? nil : $0.stuck.failures }
@@ -267,10 +265,8 @@ final class Settler: Sendable {
             }
             let batch = state.withLock(\.stuck.batch)
             do throws(StoreError) {
-                try await settle(batch, .stuck, isUncertain, hearers)
-                isUncertain = false
+                try await settle(batch, .stuck, hearers)
             } catch {
-                isUncertain = isUncertain || error.code == .uncertain
                 note(error, batch)
                 state.withLock { state in
                     state.code = error.code
@@ -281,18 +277,16 @@ final class Settler: Sendable {
         }
     }
 
-    private func settle(
-        _ batch: [Item], _ place: Place, _ isUncertain: Bool, _ hearers: Hearers
-    ) async throws(StoreError) {
+    private func settle(_ batch: [Item], _ place: Place, _ hearers: Hearers) async throws(StoreError) {
         var feedback: [Change] = []
         // Most have none, and joining is not free.
         for index in batch.indices where !batch[index].feedback.isEmpty { feedback += batch[index].feedback }
         let ours = try await store.settle(batch.map(\.settlement), feedback: feedback)
-        takeOut(batch, ours, place, isUncertain)
+        takeOut(batch, ours, place)
         hearers.settled()
         // In their places: an item is large, and most have nobody to tell.
         for (index, isOurs) in zip(batch.indices, ours) {
-            let goesOn = !isOurs && batch[index].settlement.goesOn(unless: isUncertain)
+            let goesOn = !isOurs && batch[index].goesOn
             if let first = batch[index].first {
                 hearers.known(batch[index].settlement.push.id, goesOn ? .pending : .known(first))
             }
@@ -307,7 +301,7 @@ final class Settler: Sendable {
     /// another's, or it had been told before. In one step: at every moment an end stands in one of both.
     ///
     /// A push that was to be withdrawn has not ended: its sender hears that it is owed.
-    private func takeOut(_ batch: [Item], _ ours: [Bool], _ place: Place, _ isUncertain: Bool) {
+    private func takeOut(_ batch: [Item], _ ours: [Bool], _ place: Place) {
         state.withLock { state in
             state[place].settled(batch.count)
             (state.refusedSince, state.refusals, state.trialAt) = (nil, 0, nil)
@@ -315,7 +309,7 @@ final class Settler: Sendable {
             for (index, isOurs) in zip(batch.indices, ours)
             where !isOurs && batch[index].settlement.step.isEnd {
                 let item = batch[index]
-                if item.settlement.goesOn(unless: isUncertain) { continue }
+                if item.goesOn { continue }
                 let (id, settlement) = (item.settlement.push.id, item.settlement)
                 let ending = Ending(step: settlement.step, first: settlement.first)
                 guard state.endings.updateValue(ending, forKey: id) == nil else { continue }
@@ -376,12 +370,12 @@ extension Settlement.Step {
     }
 }
 
-extension Settlement {
+extension Settler.Item {
     /// Whether a push that the store says is not ours is not withdrawn, but goes on where it is.
-    ///
-    /// - Parameter isUncertain: an answer was lost, so we may have withdrawn it ourselves.
-    fileprivate func goesOn(unless isUncertain: Bool) -> Bool { step == .withdraw && !isUncertain }
+    fileprivate var goesOn: Bool { settlement.step == .withdraw && !mayBeTold }
+}
 
+extension Settlement {
     /// Where and from when the store may hand the push out again, if this step gives it back.
     fileprivate var parks: (lane: LaneName, due: UnixTime)? {
         switch step {

@@ -43,6 +43,28 @@ struct SettleQueueTests {
         #expect(!getsSmaller && queue.batch.count == 500 && queue.failures == 1)
     }
 
+    @Test("What may have been told stays so until it is taken, in whatever batches, and nothing else is")
+    func told() {
+        func doubted(_ items: [Settler.Item]) -> [Int] { Self.numbers(items.filter(\.mayBeTold)) }
+        var queue = SettleQueue(widest: 8)
+        queue.append(Self.items(0..<8))
+        _ = queue.failed(8, .uncertain)
+        queue.append(Self.items(8..<10))
+        // The next try fails for all of them, and so fewer are tried.
+        let getsSmaller = queue.failed(8, .unavailable)
+        #expect(getsSmaller)
+        #expect(doubted(queue.batch) == [0])
+        queue.settled(1)
+        #expect(doubted(queue.items) == Array(1..<8))
+        let taken = queue.takeFirst()
+        #expect(doubted(taken) == [1])
+        queue.settled(6)
+        #expect(doubted(queue.items).isEmpty && Self.numbers(queue.items) == [8, 9])
+        var other = SettleQueue(widest: 8)
+        other.takeOver(taken)
+        #expect(doubted(other.batch) == [1])
+    }
+
     @Test("What is said of one push stays in order when it makes way for others")
     func order() {
         var queue = SettleQueue(widest: 4)
