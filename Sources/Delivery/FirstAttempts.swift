@@ -10,13 +10,17 @@ final class FirstAttempts: Sendable {
         fileprivate struct State {
             var outcomes: [FirstOutcome]
             var remaining: Int
-            var continuation: LockedContinuation<[FirstOutcome]>?
+            var continuation: LockedContinuation<[FirstOutcome]?>?
             /// Pushes that are being withdrawn: the reply waits for that commit, beyond its deadline.
             var withdrawn: Set<Int> = []
             var isExpired = false
             var isDone = false
+            /// It ended while something was being withdrawn: whether that is owed the store alone knows.
+            var isUnsure = false
             /// ``undoing`` has gone into a withdrawal's commit.
             var isUndone = false
+
+            var told: [FirstOutcome]? { isUnsure ? nil : outcomes }
         }
 
         fileprivate let state: Mutex<State>
@@ -62,7 +66,12 @@ final class FirstAttempts: Sendable {
         }
 
         /// Nothing more will be known.
-        func end() { finish { _ in true } }
+        func end() {
+            finish { state in
+                state.isUnsure = !state.withdrawn.isEmpty
+                return true
+            }
+        }
 
         /// - Returns: false when the reply has left, or does not want the push withdrawn.
         fileprivate func withdraw(at index: Int) -> Bool {
@@ -94,24 +103,25 @@ final class FirstAttempts: Sendable {
             }
         }
 
-        func wait() async -> [FirstOutcome] {
+        /// - Returns: `nil`: nothing can be said, neither that a push is owed nor that it failed.
+        func wait() async -> [FirstOutcome]? {
             await withLockedContinuation { continuation in
-                let done = state.withLock { state -> [FirstOutcome]? in
-                    if state.isDone { return state.outcomes }
+                let done = state.withLock { state -> [FirstOutcome]?? in
+                    if state.isDone { return .some(state.told) }
                     state.continuation = continuation
-                    return nil
+                    return .none
                 }
                 if let done { continuation.resume(returning: done) }
             }
         }
 
         private func finish(_ step: (inout State) -> Bool) {
-            let ready = state.withLock { state -> (LockedContinuation<[FirstOutcome]>, [FirstOutcome])? in
+            let ready = state.withLock { state -> (LockedContinuation<[FirstOutcome]?>, [FirstOutcome]?)? in
                 guard !state.isDone, step(&state) else { return nil }
                 state.isDone = true
                 guard let continuation = state.continuation else { return nil }
                 state.continuation = nil
-                return (continuation, state.outcomes)
+                return (continuation, state.told)
             }
             if let ready { ready.0.resume(returning: ready.1) }
         }

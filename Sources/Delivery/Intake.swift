@@ -36,7 +36,7 @@ package struct Intake: Sendable {
             try charge(verdict.charge, instance, perMinute, &promise)
             if !verdict.pages.isEmpty { try await make(verdict.pages) }
             guard !verdict.pushes.isEmpty || !verdict.changes.isEmpty else {
-                return Told(outcomes: await outcomes(verdict.wait, .nothing, in: nil))
+                return Told(outcomes: try await outcomes(verdict.wait, .nothing, in: nil))
             }
             let stay = stay ?? self.stay(bytes: verdict.pushes.reduce(0) { $0 + $1.message.bytes })
             let (call, withheld) = try call(of: verdict, instance, client, perMinute, &promise)
@@ -46,7 +46,7 @@ package struct Intake: Sendable {
             }
             let taken = try taken(asked, verdict.references)
             let wait = withheld.flatMap { verdict.withheld?($0) } ?? verdict.wait
-            return Told(outcomes: await outcomes(wait, taken, in: stay), withheld: withheld)
+            return Told(outcomes: try await outcomes(wait, taken, in: stay), withheld: withheld)
         } catch {
             // However long it was held, and whatever it was refused for: nothing of it is owed.
             core.pacer.giveBack(&promise)

@@ -14,9 +14,16 @@ extension Intake {
     /// Hands the pushes of a commit over to their lanes, and waits for what the reply tells of them.
     ///
     /// - Parameter stay: the call's; `nil`: it has waited for nothing.
-    func outcomes(_ wait: ReplyWait, _ taken: Taken, in stay: Stay?) async -> [FirstOutcome] {
+    /// - Throws: `.overloaded` where the process stops while a push is being withdrawn: then neither that it
+    ///   is owed may be said nor that it failed, and a repeat finds out.
+    func outcomes(
+        _ wait: ReplyWait, _ taken: Taken, in stay: Stay?
+    ) async throws(Untaken) -> [FirstOutcome] {
         var first = firstWait(wait, taken, in: stay)
-        if let group = first.group { first.outcomes = await group.wait() }
+        if let group = first.group {
+            guard let told = await group.wait() else { throw .overloaded }
+            first.outcomes = told
+        }
         if let undoing = first.undoing, first.outcomes.contains(where: \.isFailure) {
             await undo(first.group?.takeUndoing() ?? undoing)
         }

@@ -186,6 +186,22 @@ struct WithdrawalTests {
         }
     }
 
+    @Test("A stop says nothing of a push that is being withdrawn, and that others are owed")
+    func stopped() async throws {
+        let attempts = FirstAttempts(limits: DeliveryLimits())
+        let deadline = ContinuousClock.now + .seconds(2)
+        let both = try #require(attempts.group(count: 2, deadline: deadline, undoing: []))
+        let other = try #require(attempts.group(count: 1, deadline: deadline, undoing: []))
+        for (place, number) in [1, 2].enumerated() {
+            attempts.watch(samplePush(number).id, for: both, at: place)
+        }
+        attempts.watch(samplePush(3).id, for: other, at: 0)
+        #expect(attempts.withdrawal(of: samplePush(2).id) != nil)
+        attempts.close()
+        #expect(await both.wait() == nil)
+        #expect(await other.wait() == [.pending])
+    }
+
     @Test("Of copies that come in one moment no one hears of a push that another's failure took back")
     func together() async throws {
         let provider = ScriptedProvider(Names.fcm, slots: 8) { _ in .busy(.seconds(600)) }
