@@ -3,7 +3,7 @@
 
 usage: trace.py TRACE LEDGER [--json]
 
-TRACE   strace -f -yy -xx -s 4200 -e trace=write,writev,sendto,sendmsg,pwrite64,fsync,fdatasync,... of the relay.
+TRACE   strace -f -yy -xx -s 70000 -e trace=write,writev,sendto,sendmsg,pwrite64,fsync,fdatasync,... of the relay.
 LEDGER  one JSON object a line for each request that was answered:
         {"port": the driver's local port, "sequence": n-th request of that connection from 0, "status": 200,
          "pushes": ["<id>", ...]}. The ids are those of the rows of the pushes that the simulators received of
@@ -12,7 +12,8 @@ LEDGER  one JSON object a line for each request that was answered:
 
 For every answered request with pushes, the reader finds
   P  the first write-ahead-log page that contains the id, and the end of the transaction it belongs to (a frame
-     header whose "size after commit" is not 0, https://www.sqlite.org/fileformat2.html#walformat),
+     header whose "size after commit" is not 0, https://www.sqlite.org/fileformat2.html#walformat); one write may
+     have many frames, or end in the middle of one,
   S  an fdatasync or fsync of the log that began after the last write of that transaction had returned, and
      returned 0,
   A  the first write of the answer to its socket ("HTTP/1.1 2..", the n-th on that connection),
@@ -53,6 +54,8 @@ class Trace:
         self.transactions, self.syncs, self.answers = [], [], {}
         self.open = Transaction()
         self.commits = False
+        self.page_bytes = 4096                 # of a log whose head was not seen
+        self.page = (0, b"")                   # where the page that is being written begins, and what there is
         pending = {}
         with open(path, "r", encoding="ascii", errors="replace") as lines:
             for number, line in enumerate(lines):
@@ -84,19 +87,32 @@ class Trace:
         if name in SYNCS and result and int(result.group(1)) == 0:
             self.syncs.append((begin, end))
         elif name in LOG_WRITES:
-            self.logged(b"".join(unhex(part) for part in QUOTED.findall(rest)), end)
+            at = re.search(r", (\d+)\)? *(?:<unfinished|=|$)", rest)
+            self.logged(b"".join(unhex(part) for part in QUOTED.findall(rest)), int(at.group(1)), end)
 
-    def logged(self, data, end):
-        if len(data) == 32 and data[:3] == b"\x37\x7f\x06":     # a fresh log begins
-            return
-        if len(data) == 24:                                     # frame header: page, size after commit, ...
-            self.commits = int.from_bytes(data[4:8], "big") != 0
-            return
-        self.open.pages.append(data)
-        if self.commits:
-            self.open.ended = end
-            self.transactions.append(self.open)
-            self.open, self.commits = Transaction(), False
+    def logged(self, data, offset, end):
+        """Bytes of the log: its head at 0, then frames of 24 bytes and a page each."""
+        if offset == 0:
+            if data[:3] == b"\x37\x7f\x06" and len(data) >= 12:     # a fresh log begins
+                self.page_bytes = int.from_bytes(data[8:12], "big")
+            data, offset = data[32:], 32
+        while data:
+            into = (offset - 32) % (24 + self.page_bytes)
+            count = 24 - into if into < 24 else 24 + self.page_bytes - into
+            part, data = data[:count], data[count:]
+            if into == 0 and len(part) >= 8:                          # frame header: page, size after commit, ...
+                self.commits = int.from_bytes(part[4:8], "big") != 0
+            elif into >= 24:
+                begun, held = self.page if self.page[0] + len(self.page[1]) == offset else (offset, b"")
+                self.page = (begun, held + part)
+                if len(part) == count:
+                    self.open.pages.append(self.page[1])
+                    self.page = (0, b"")
+                    if self.commits:
+                        self.open.ended = end
+                        self.transactions.append(self.open)
+                        self.open, self.commits = Transaction(), False
+            offset += len(part)
 
     def carrier(self, needle, before):
         for transaction in self.transactions:

@@ -132,7 +132,7 @@ package final class ChaosTrial: Sendable {
         }
         if let trace = plan.trace {
             relay.wrapper = [
-                "/usr/bin/strace", "-f", "-yy", "-xx", "-s", "4200", "--seccomp-bpf", "-o", trace.file, "-e",
+                "/usr/bin/strace", "-f", "-yy", "-xx", "-s", "70000", "--seccomp-bpf", "-o", trace.file, "-e",
                 "trace=write,writev,sendto,sendmsg,pwrite64,pwritev,fsync,fdatasync"
             ]
         }
