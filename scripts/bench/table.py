@@ -42,11 +42,11 @@ TOKENS = [os.urandom(32).hex() for _ in range(512)]
 rows, raw, failed = [], {}, []
 
 
-def row(goal, name, ratio, note, met=None):
+def row(goal, name, ratio, note="", met=None):
     """One line of the table: what the goal is, what came out."""
     verdict = "" if met is None else ("met" if met else "missed")
     rows.append((ratio, goal, verdict, name, note))
-    print(f"  {name}: {ratio} {verdict} ({note})", file=sys.stderr, flush=True)
+    print(f"  {name}: {ratio} {verdict}{f' ({note})' if note else ''}", file=sys.stderr, flush=True)
 
 
 def worker(pid):

@@ -145,14 +145,18 @@ package struct RelayBench: Sendable {
     {
         let before = ProcessUsage.of(scene.address.pid)?.residentBytes ?? 0
         var left = plan.extraRegistrations
-        var origin = scene.makeOrigin(world)
-        for book in origin.signUp() { try await book.setUp(at: scene.address, eventLoop) }
         while left > 0 {
-            let count = min(left, RelayBenchPlan.registrationChunk)
-            let book = try origin.addDevices(count, .apns)
-            try await book.setUp(at: scene.address, eventLoop)
-            origin.forgetDevices()
-            left -= count
+            var origin = scene.makeOrigin(world)
+            for book in origin.signUp() { try await book.setUp(at: scene.address, eventLoop) }
+            var ofThisOrigin = min(left, RelayPlan.devicesPerOrigin)
+            left -= ofThisOrigin
+            while ofThisOrigin > 0 {
+                let count = min(ofThisOrigin, RelayBenchPlan.registrationChunk)
+                let book = try origin.addDevices(count, .apns)
+                try await book.setUp(at: scene.address, eventLoop)
+                origin.forgetDevices()
+                ofThisOrigin -= count
+            }
             say("\(plan.extraRegistrations - left) more registrations")
         }
         let after = ProcessUsage.of(scene.address.pid)?.residentBytes ?? 0

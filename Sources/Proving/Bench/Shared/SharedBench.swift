@@ -23,12 +23,21 @@ package struct SharedBench: Sendable {
         self.say = say
     }
 
+    /// A server, and those of its devices that are pushed to.
+    private struct Crowd {
+        var origin: any LoadOrigin
+        var registered = 0
+        var targets: [LoadDevice] = []
+    }
+
     private struct Scene {
         let stages: [RelayStage]
         let addresses: [RelayStage.Address]
         let eventLoop: any EventLoop
-        var origin: any LoadOrigin
-        var targets: [LoadDevice] = []
+        /// The last of them takes the next devices.
+        var crowds: [Crowd] = []
+        /// One of so many registrations is pushed to.
+        var step = 1
         var registered = 0
         var report = BenchReport()
         var window = 0
@@ -88,11 +97,7 @@ package struct SharedBench: Sendable {
             try stage.launch()
             addresses.append(try await stage.ready(within: .seconds(60)))
         }
-        let origin = stages[0].makeOrigin(at: addresses[0])
-        var scene = Scene(stages: stages, addresses: addresses, eventLoop: eventLoop, origin: origin)
-        for book in origin.signUp() {
-            try await book.setUp(at: addresses[0], eventLoop)
-        }
+        var scene = Scene(stages: stages, addresses: addresses, eventLoop: eventLoop)
         scene.report.add("relays", plan.relays)
         scene.report.add("asked_rate", plan.rate.map { .number($0, digits: 0) } ?? .text("max"))
         scene.report.add("window_seconds", plan.seconds, digits: 0)
@@ -108,18 +113,37 @@ package struct SharedBench: Sendable {
     private func register(_ count: Int, _ scene: inout Scene) async throws {
         let step = max(1, count / SharedPlan.targets)
         // Those of earlier series are thinned out, so that the sample stays spread over all.
-        scene.targets = scene.targets.enumerated().filter { $0.offset % step == 0 }.map(\.element)
+        let thinner = max(1, step / scene.step)
+        for index in scene.crowds.indices {
+            scene.crowds[index].targets = scene.crowds[index].targets.enumerated()
+                .filter { $0.offset % thinner == 0 }.map(\.element)
+        }
+        scene.step = step
         while scene.registered < count {
-            let number = min(SharedPlan.chunk, count - scene.registered)
-            let book = try scene.origin.addDevices(number, .apns)
+            var crowd = try await takeCrowd(&scene)
+            let number = min(
+                SharedPlan.chunk, count - scene.registered, RelayPlan.devicesPerOrigin - crowd.registered)
+            let book = try crowd.origin.addDevices(number, .apns)
             try await book.setUp(at: scene.addresses[0], scene.eventLoop)
-            for (place, device) in scene.origin.devices.enumerated()
-            where (scene.registered + place) % step == 0 { scene.targets.append(device) }
-            scene.origin.forgetDevices()
+            for (place, device) in crowd.origin.devices.enumerated()
+            where (scene.registered + place) % step == 0 { crowd.targets.append(device) }
+            crowd.origin.forgetDevices()
+            crowd.registered += number
+            scene.crowds.append(crowd)
             scene.registered += number
             if scene.registered % 100_000 == 0 { say("\(scene.registered) registrations") }
         }
-        scene.targets.shuffle()
+        for index in scene.crowds.indices { scene.crowds[index].targets.shuffle() }
+    }
+
+    /// The last crowd, taken out, while there is room in it; otherwise a new one, whose server has signed up.
+    private func takeCrowd(_ scene: inout Scene) async throws -> Crowd {
+        if let last = scene.crowds.last, last.registered < RelayPlan.devicesPerOrigin {
+            return scene.crowds.removeLast()
+        }
+        let origin = scene.stages[0].makeOrigin(at: scene.addresses[0])
+        for book in origin.signUp() { try await book.setUp(at: scene.addresses[0], scene.eventLoop) }
+        return Crowd(origin: origin)
     }
 
     /// One series of windows. At a fixed rate the requests of each are made ready while the one before it
@@ -160,16 +184,23 @@ package struct SharedBench: Sendable {
         return max(1, Int(rate * plan.seconds) / plan.devicesPerRequest / plan.relays)
     }
 
+    /// One book a relay; the requests of each go round all servers.
     private func books(_ scene: Scene, requests: Int) throws -> [RequestBook] {
-        var next = scene.window &* 7_919 % max(1, scene.targets.count)
+        let crowds = scene.crowds.filter { $0.targets.count >= plan.devicesPerRequest }
+        guard !crowds.isEmpty else { throw BenchError(.badPlan) }
+        var next = crowds.map { scene.window &* 7_919 % $0.targets.count }
+        var turn = 0
         return try scene.addresses.map { _ in
             var book = RequestBook()
             for _ in 0..<requests {
-                if next + plan.devicesPerRequest > scene.targets.count { next = 0 }
-                let request = try scene.origin.notify(
-                    scene.targets[next..<next + plan.devicesPerRequest], contentBytes: plan.contentBytes)
+                let (crowd, index) = (crowds[turn], turn)
+                turn = (turn + 1) % crowds.count
+                if next[index] + plan.devicesPerRequest > crowd.targets.count { next[index] = 0 }
+                let request = try crowd.origin.notify(
+                    crowd.targets[next[index]..<next[index] + plan.devicesPerRequest],
+                    contentBytes: plan.contentBytes)
                 book.add(head: request.head, body: request.body)
-                next += plan.devicesPerRequest
+                next[index] += plan.devicesPerRequest
             }
             return book
         }

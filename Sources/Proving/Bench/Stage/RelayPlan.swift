@@ -84,6 +84,8 @@ package struct RelayPlan: Sendable {
     var configurationFile: String { "\(directory)/sealbell.yaml" }
     /// The protocol of trials that ask in one alone.
     static let load = BenchProtocols.standard.loads[0]
+    /// Devices of one server of such a trial: half of what the relay takes of a realm (docs/limits.md).
+    static let devicesPerOrigin = 50_000
     static let bundle = "org.example.load"
 
     /// The configuration file's text (docs/configuration.md).
