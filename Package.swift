@@ -72,6 +72,8 @@ let foundations: [Target] = [
     library("Foundations/Secp256k1Keys", ["PushModel", "Primitives", "CSecp256k1"]),
     library("Foundations/EdwardsKeys", ["PushModel", "Primitives", "CSodium"]),
     library("Foundations/WireFormats", ["PushModel"]),
+    // What apps of all protocols say alike.
+    library("Foundations/SealbellKit", ["PushModel", "Primitives", "WireFormats"]),
     library("Foundations/RSAKeys", ["PushModel", "WireFormats", crypto, cryptoExtras]),
     library("Foundations/AtRest", ["PushModel", "Primitives"]),
     library("Foundations/EventLoops", ["PushModel", nioCore]),
@@ -100,13 +102,21 @@ let ownC: [Target] = [
 
 // L2: neighbours that never import each other.
 let rooms: [Target] = [
-    library("Protocols/ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
-    library("Protocols/MarmotPush", ["PushModel", "Primitives", "Secp256k1Keys", "WireFormats"]),
-    library("Protocols/NextcloudPush", ["PushModel", "Primitives", "RSAKeys", "WireFormats", crypto]),
-    library("Protocols/SessionPush", ["PushModel", "Primitives", "EdwardsKeys", "WireFormats", crypto]),
+    library("Protocols/ZulipPush", ["PushModel", "Primitives", "WireFormats", "SealbellKit"]),
+    library(
+        "Protocols/MarmotPush",
+        ["PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "SealbellKit"]),
+    library(
+        "Protocols/NextcloudPush",
+        ["PushModel", "Primitives", "RSAKeys", "WireFormats", "SealbellKit", crypto]),
+    library(
+        "Protocols/SessionPush",
+        ["PushModel", "Primitives", "EdwardsKeys", "WireFormats", "SealbellKit", crypto]),
     library(
         "Protocols/StatusPush",
-        ["PushModel", "Primitives", "Secp256k1Keys", "WireFormats", crypto, cryptoExtras]),
+        [
+            "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "SealbellKit", crypto, cryptoExtras
+        ]),
     library("Delivery", ["PushModel", lifecycle, metrics]),
     library(
         "Services/HTTP2Client",
@@ -181,7 +191,8 @@ let doors: [Target] = [
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "MarmotPush",
             "NextcloudPush", "RSAKeys", "EdwardsKeys", "Secp256k1Keys", "CSecp256k1", "SessionPush",
-            "SwarmIngress", "StatusPush", "WakuIngress", "Delivery", "SQLiteStore", "Simulators", "PushTesting", metrics,
+            "SwarmIngress", "StatusPush", "WakuIngress", "Delivery", "SQLiteStore", "Simulators",
+            "PushTesting", metrics,
             nioCore, nioPosix,
             "CSodium", "ZulipPush", crypto, cryptoExtras
         ]),
@@ -197,7 +208,8 @@ let origin: [Target] = [
     library(
         "Origin/OriginServer",
         [
-            "PushModel", "Primitives", "WireFormats", "RSAKeys", "ZulipPush", "NextcloudPush", "Uplink", "Delivery",
+            "PushModel", "Primitives", "WireFormats", "RSAKeys", "ZulipPush", "NextcloudPush", "Uplink",
+            "Delivery",
             "HTTPIngress", nioCore
         ])
 ]
@@ -212,7 +224,8 @@ let application: [Target] = [
             "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "MarmotPublishing",
             "NostrIngress", "WebSocket",
             "NextcloudPush", "RSAKeys", "SessionPush", "SwarmIngress", "StatusPush", "WakuIngress",
-            "OriginServer", "Uplink", lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL
+            "OriginServer", "Uplink", lifecycle, signals, arguments, logging, metrics, yams, nioCore,
+            nioPosix, nioTLS, nioSSL
         ]),
     program("Relay/sealbell", ["RelayProgram"]),
     // Measurements and trials: a tool of ours, not a product.
@@ -226,6 +239,7 @@ let application: [Target] = [
 let suites: [Target] = [
     tests("Foundations/PushModelTests", ["PushModel", "PushTesting"]),
     tests("Foundations/WireFormatsTests", ["WireFormats", "PushModel"]),
+    tests("Foundations/SealbellKitTests", ["SealbellKit", "PushModel", "WireFormats"]),
     tests(
         "Foundations/DiallingTests",
         ["PushModel", "PushTesting", "Dialling", "DialTesting", nioCore, nioPosix]),
@@ -384,6 +398,7 @@ let package = Package(
     platforms: [.iOS(.v18), .macOS(.v15)],
     products: [
         .executable(name: "sealbell", targets: ["sealbell"]),
+        .library(name: "SealbellKit", targets: ["SealbellKit"]),
         .library(name: "ZulipPush", targets: ["ZulipPush"]),
         .library(name: "MarmotPush", targets: ["MarmotPush"]),
         .library(name: "MarmotPublishing", targets: ["MarmotPublishing"]),

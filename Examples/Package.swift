@@ -7,20 +7,27 @@ let package = Package(
     platforms: [.iOS(.v18), .macOS(.v15)],
     dependencies: [.package(name: "Sealbell", path: "..")],
     targets: [
+        // The loop and the network that all of them share.
+        .target(name: "AppSupport", dependencies: [.product(name: "SealbellKit", package: "Sealbell")]),
         .executableTarget(
-            name: "ZulipApp", dependencies: [.product(name: "ZulipPush", package: "Sealbell")]),
+            name: "ZulipApp",
+            dependencies: ["AppSupport", .product(name: "ZulipPush", package: "Sealbell")]),
         .executableTarget(
             name: "MarmotApp",
             dependencies: [
+                "AppSupport",
                 .product(name: "MarmotPublishing", package: "Sealbell"),
                 .product(name: "Simulators", package: "Sealbell")
             ]),
         .executableTarget(
-            name: "NextcloudApp", dependencies: [.product(name: "NextcloudPush", package: "Sealbell")]),
+            name: "NextcloudApp",
+            dependencies: ["AppSupport", .product(name: "NextcloudPush", package: "Sealbell")]),
         .executableTarget(
-            name: "SessionApp", dependencies: [.product(name: "SessionPush", package: "Sealbell")]),
+            name: "SessionApp",
+            dependencies: ["AppSupport", .product(name: "SessionPush", package: "Sealbell")]),
         .executableTarget(
-            name: "StatusApp", dependencies: [.product(name: "StatusPush", package: "Sealbell")])
+            name: "StatusApp",
+            dependencies: ["AppSupport", .product(name: "StatusPush", package: "Sealbell")])
     ],
     swiftLanguageModes: [.v6]
 )

@@ -64,11 +64,12 @@ struct TidyTests {
 
     @Test("A protocol is named in its own folders and targets alone")
     func protocolNames() throws {
-        // Nostr and Waku are one protocol's transport each; an origin is hosted for two protocols.
+        // Nostr and Waku are one protocol's transport each; an origin is hosted for two protocols; what all
+        // apps say alike tells which of them is for whom.
         let homes =
             #/
             (?i)zulip|marmot|nextcloud|session|status|swarm|waku|\/Protocols\/Origin
-            |Nostr(Ingress|\/)|\/Standard(Host|Proto|Comm)
+            |SealbellKit|Nostr(Ingress|\/)|\/Standard(Host|Proto|Comm)
             /#
         try expectUnnamed(Self.names, outside: homes)
     }
@@ -89,7 +90,10 @@ struct TidyTests {
     func serviceNames() throws {
         // A protocol knows what its devices may name. A simulation has both, as benches do.
         let homes =
-            #/Sources\/(Proving|Protocols|Services\/(APNs|FCM))|PushModel|Program\/(Serv|Prot|Standard)/#
+            #/
+            Sources\/(Proving|Protocols|Services\/(APNs|FCM))|PushModel|SealbellKit
+            |Program\/(Serv|Prot|Standard)
+            /#
         // The id of a push is that of a header, wherever it goes.
         try expectUnnamed(#/(?i)(apns|fcm)(?!-id)/#, outside: homes)
     }

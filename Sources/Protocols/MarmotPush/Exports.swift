@@ -1,4 +1,5 @@
-// What is public there is what an app hands in and gets back: secrets, moments, keys, what an error says.
+// What is public there is what an app hands in and gets back.
 @_exported public import struct Primitives.CryptoError
 @_exported public import PushModel
+@_exported public import SealbellKit
 @_exported public import Secp256k1Keys

@@ -1,3 +1,4 @@
-// What is public there is what an app hands in and gets back: secrets, moments, keys, what an error says.
+// What is public there is what an app hands in and gets back.
 @_exported public import PushModel
 @_exported public import RSAKeys
+@_exported public import SealbellKit

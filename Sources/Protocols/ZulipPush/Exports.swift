@@ -1,2 +1,3 @@
-// What is public there is what an app hands in and gets back: secrets, moments, what an error says.
+// What is public there is what an app hands in and gets back.
 @_exported public import PushModel
+@_exported public import SealbellKit

@@ -159,7 +159,7 @@ enum AnswerVerdict: Sendable {
     case refused(code: String?)
 
     init(_ answer: ZulipDeviceAnswer, now: UnixTime) {
-        let body = CallAnswer(answer.body)
+        let body = AnswerMembers(answer.body)
         let asked = answer.retryAfter.flatMap { RetryAfter.parse($0, now: now) } ?? body.retryAfter
         switch answer.status {
         // A page of a network's own says 200 too, but not this.
@@ -173,7 +173,7 @@ enum AnswerVerdict: Sendable {
 }
 
 /// The members of an answer that matter; of another form none of them is there.
-private struct CallAnswer {
+private struct AnswerMembers {
     var isSuccess = false
     var code: String?
     var deviceID: Int64?
@@ -183,7 +183,7 @@ private struct CallAnswer {
     init(_ body: Secret) {
         guard body.count <= ZulipLimits.callAnswerBytes else { return }
         body.reveal { bytes in
-            do { self = try CallAnswer(reading: bytes) } catch { self = CallAnswer() }
+            do { self = try AnswerMembers(reading: bytes) } catch { self = AnswerMembers() }
         }
     }
 

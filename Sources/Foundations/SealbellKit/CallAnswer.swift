@@ -1,0 +1,19 @@
+public import PushModel
+
+/// What came back for a ``Call``. An answer of another kind than the call's is none.
+public enum CallAnswer: Sendable {
+    /// To ``Call/Way/http(_:)``, whatever the status (100 to 599): the value of `Retry-After`, where there
+    /// was one, and the body, at most ``HTTPCall/answerLimitBytes``.
+    case http(status: Int, retryAfter: String? = nil, body: Secret)
+    /// The node, the group or one of the relays has it; a standing call is in force; a history has ended.
+    case taken
+    /// To ``Call/Way/follow(topics:)`` and ``Call/Way/history(topic:)``: a message that has arrived.
+    case waku(WakuMessage)
+    /// To ``Call/Way/hear(group:kinds:)``: an application message, as NIP-01 JSON; the leaf that MLS proved
+    /// to be its sender, the epoch, and its place in the order in which the group's messages arrived here.
+    case group(rumor: Secret, leaf: UInt32, epoch: UInt64, index: UInt64)
+    /// To ``Call/Way/lookUp(filter:relays:)``: events that were found, as NIP-01 JSON; may be none.
+    case events([Secret])
+    /// No network, no answer in time, or one that is too long.
+    case none
+}
