@@ -273,7 +273,8 @@ let suites: [Target] = [
     tests(
         "Protocols/ZulipPushTests",
         [
-            "PushModel", "PushTesting", "DeliveryTesting", "ZulipPush", "Primitives", "WireFormats",
+            "PushModel", "PushTesting", "DeliveryTesting", "ZulipPush", "SealbellKit", "Primitives",
+            "WireFormats",
             "Delivery",
             "HTTP2Client", "APNs", "FCM", "MemoryStore", "AtRest"
         ]),

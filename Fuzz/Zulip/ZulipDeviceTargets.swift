@@ -15,7 +15,7 @@ let zulipDeviceTargets: [String: Body] = [
         precondition(
             settings.encryptedPushNotifications == (json["encrypted_push_notifications"]?.bool ?? false))
         for require in [false, true] {
-            let route = ZulipDevice.route(serverSettings: settings, requireEndToEnd: require)
+            let route = ZulipRoutine.route(serverSettings: settings, requireEndToEnd: require)
             let has = ZulipProfile.allCases.contains { settings.has($0) }
             precondition(has == (route != .legacy && route != .refused))
             precondition(require ? route != .legacy : route != .refused)
@@ -39,28 +39,28 @@ let zulipDeviceTargets: [String: Body] = [
     },
     "zulip-delivered": { bytes in
         let devices = waitingPhones
-        _ = try? ZulipDevice.open(delivered: Secret(copying: bytes), for: devices, now: noon)
+        _ = try? ZulipRoutine.open(delivered: Secret(copying: bytes), for: devices, now: noon)
         // And as what somebody has sealed to an account, under its own name and under another's.
         for (id, content) in sealedToAll(Secret(copying: bytes)) {
-            let own = try? ZulipDevice.open(delivered: Secret(content.utf8), for: devices, now: noon)
+            let own = try? ZulipRoutine.open(delivered: Secret(content.utf8), for: devices, now: noon)
             let names = ["encrypted_data", "encrypted_content"]
             let isData = content.contains(names[0])
             let crossed = content.replacing(names[isData ? 0 : 1], with: names[isData ? 1 : 0])
             precondition(
-                (try? ZulipDevice.open(delivered: Secret(crossed.utf8), for: devices, now: noon)) == nil,
+                (try? ZulipRoutine.open(delivered: Secret(crossed.utf8), for: devices, now: noon)) == nil,
                 "no content opens under another profile's name")
             if let own { precondition(devices[own.place].account.userID == id) }
         }
     },
     "zulip-kept": { bytes in
-        _ = try? ZulipDevice(keeping: Secret(copying: bytes))
+        _ = try? ZulipRoutine(keeping: Secret(copying: bytes))
         // And as rows with the digest that belongs to them.
         guard let rows = KeptRows.read(Secret(copying: bytes), atMost: 256 << 10) else { return }
         let digest = Hex.encode(SHA256.hash(KeptRows.write(rows)))
         let head = ["zulip-device", "1", digest].map { Secret($0.utf8) }
-        guard let device = try? ZulipDevice(keeping: KeptRows.write([head] + rows)) else { return }
+        guard let device = try? ZulipRoutine(keeping: KeptRows.write([head] + rows)) else { return }
         let kept = device.encoded()
-        guard let again = try? ZulipDevice(keeping: kept) else {
+        guard let again = try? ZulipRoutine(keeping: kept) else {
             preconditionFailure("we can read what we write")
         }
         precondition(again.encoded() == kept, "one form for one account")
@@ -74,7 +74,7 @@ private let noon = UnixTime(seconds: 1_800_000_000)
 private let encrypted = ZulipServerSettings(featureLevel: 0, encryptedPushNotifications: true)
 
 /// What changes is what is kept, and what is refused changes nothing.
-private func play(_ device: ZulipDevice, _ event: ZulipDeviceEvent) {
+private func play(_ device: ZulipRoutine, _ event: ZulipDeviceEvent) {
     var device = device
     var random = FixedRandom()
     let before = device.encoded()
@@ -88,11 +88,11 @@ private func play(_ device: ZulipDevice, _ event: ZulipDeviceEvent) {
     }
     precondition(calls <= 1, "one call at a time")
     let kept = device.encoded()
-    guard let again = try? ZulipDevice(keeping: kept) else {
+    guard let again = try? ZulipRoutine(keeping: kept) else {
         preconditionFailure("we can read what we write")
     }
     precondition(again.encoded() == kept)
-    _ = ZulipDevice.status(of: device, now: noon)
+    _ = ZulipRoutine.status(of: device, now: noon)
     if let deadline = device.nextDeadline, deadline <= noon {
         _ = try? device.take(.tick, now: noon, using: &random)
         precondition(device.nextDeadline.map { $0 > noon } ?? true, "time alone wants nothing twice")
@@ -111,10 +111,10 @@ private func start(_ settings: ZulipServerSettings) -> ZulipDeviceEvent {
 }
 
 /// A phone of each profile whose call is under way.
-private let callingPhones: [(device: ZulipDevice, call: UInt64, id: String, form: ZulipDeviceCall)] = [
+private let callingPhones: [(device: ZulipRoutine, call: UInt64, id: String, form: ZulipDeviceCall)] = [
     ZulipServerSettings(featureLevel: 468), encrypted, ZulipServerSettings(featureLevel: 406)
 ].enumerated().map { place, settings in
-    var device = ZulipDevice(
+    var device = ZulipRoutine(
         account: ZulipAccount(realmURL: "https://chat.example.org", userID: Int64(place)))
     var random = FixedRandom(state: UInt64(place))
     var form = called(&device, start(settings), &random)
@@ -127,17 +127,17 @@ private let callingPhones: [(device: ZulipDevice, call: UInt64, id: String, form
 }
 
 /// The same phones when the server has taken their calls.
-private let waitingPhones: [ZulipDevice] = callingPhones.map { phone in
+private let waitingPhones: [ZulipRoutine] = callingPhones.map { phone in
     var device = phone.device
     var random = FixedRandom()
     let answer = ZulipDeviceAnswer(status: 200, body: Secret(#"{"result":"success"}"#.utf8))
     _ = try? device.take(.answer(call: phone.call, answer), now: noon, using: &random)
-    precondition(ZulipDevice.status(of: device, now: noon).state == .pending)
+    precondition(ZulipRoutine.status(of: device, now: noon).state == .pending)
     return device
 }
 
 private func called(
-    _ device: inout ZulipDevice, _ event: ZulipDeviceEvent, _ random: inout FixedRandom
+    _ device: inout ZulipRoutine, _ event: ZulipDeviceEvent, _ random: inout FixedRandom
 ) -> ZulipDeviceCall {
     let actions = try? device.take(event, now: noon, using: &random)
     guard case .call(let call)? = actions?.first else { preconditionFailure("a new phone calls") }

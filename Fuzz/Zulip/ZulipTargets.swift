@@ -125,7 +125,7 @@ let zulipTargets: [String: Body] = [
             return
         }
         let account = ZulipAccount(realmURL: "https://chat.example.org", userID: 7)
-        let device = ZulipDevice(
+        let device = ZulipRoutine(
             account: account, keys: [HeldPushKey(id: 7, key: key, createdAt: .distantPast)])
         _ = try? device.open(pushKeyID: 7, encryptedData: Secret(copying: bytes))
         let nonce = [UInt8](repeating: 2, count: SecretBox.nonceBytes)

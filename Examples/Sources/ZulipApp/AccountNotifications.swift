@@ -7,16 +7,16 @@ struct AccountNotifications {
     static let bouncerKey = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
 
     /// Keep `device.encoded()` where the app keeps its keys, out of backups.
-    private(set) var device: ZulipDevice
+    private(set) var device: ZulipRoutine
     private var random = SystemRandomNumberGenerator()
 
     /// After a login.
     init(realmURL: String, userID: Int64) {
-        device = ZulipDevice(account: ZulipAccount(realmURL: realmURL, userID: userID))
+        device = ZulipRoutine(account: ZulipAccount(realmURL: realmURL, userID: userID))
     }
 
     /// At each later start of the app.
-    init(kept: Secret) throws { device = try ZulipDevice(keeping: kept) }
+    init(kept: Secret) throws { device = try ZulipRoutine(keeping: kept) }
 
     /// At each start: the answer to `GET /api/v1/server_settings`, what the system gave, and the phone's
     /// marker.
@@ -41,7 +41,7 @@ struct AccountNotifications {
     static func text(
         delivered: Secret, accounts: [AccountNotifications], now: UnixTime
     ) throws -> String? {
-        let opened = try ZulipDevice.open(
+        let opened = try ZulipRoutine.open(
             delivered: delivered, for: accounts.map(\.device), now: now)
         return switch opened.notification?.body {
         case .message(let message): "\(message.senderName): \(message.content)"

@@ -11,7 +11,7 @@ struct ZulipApp {
     static func main() throws {
         let now = UnixTime(seconds: Int64(Date().timeIntervalSince1970))
         var random = SystemRandomNumberGenerator()
-        let marker = ZulipDevice.newMarker(using: &random)
+        let marker = ZulipRoutine.newMarker(using: &random)
         var phone = AccountNotifications(realmURL: realmURL, userID: 7)
 
         // A server of 12.x: a device first, then its key and its token.
@@ -34,7 +34,7 @@ struct ZulipApp {
             #"{"type":"device","op":"update","device_id":41,"push_token_id":"\#(tokenID)","#
             + #""pending_push_token_id":null}"#
         _ = try phone.take(.events(Secret(update.utf8)), now: now)
-        print("the account is \(ZulipDevice.status(of: phone.device, now: now).state.rawValue)")
+        print("the account is \(ZulipRoutine.status(of: phone.device, now: now).state.rawValue)")
 
         let push = try seal(registration, now: now, using: &random)
         // A phone that was restarted has what it kept.

@@ -33,7 +33,7 @@ struct ConversationTests {
             #expect(known.json["realms"]?[Self.realm]?["can_push"]?.bool == true)
 
             // A phone makes a key and seals its token to the relay; the server passes the box on.
-            var device = ZulipDevice(account: ZulipAccount(realmURL: "https://chat.example.org", userID: 7))
+            var device = ZulipRoutine(account: ZulipAccount(realmURL: "https://chat.example.org", userID: 7))
             device.tendKeys(now: Self.now, using: &random)
             let phone = DevicePushToken(kind: .apns, token: Self.token, appID: "org.zulip.Zulip")
             let call = try device.register(

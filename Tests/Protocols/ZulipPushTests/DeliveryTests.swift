@@ -39,7 +39,7 @@ struct DeliveryTests {
     private func open(_ json: Secret, _ phones: [PlayedDevice]) -> String {
         do throws(ZulipError) {
             let now = phones.first?.now ?? PlayedDevice.start
-            let opened = try ZulipDevice.open(delivered: json, for: phones.map(\.device), now: now)
+            let opened = try ZulipRoutine.open(delivered: json, for: phones.map(\.device), now: now)
             return "\(opened.place)" + (opened.notification == nil ? " ignored" : "")
         } catch { return error.codeText }
     }

@@ -20,7 +20,7 @@ struct DeviceTests {
     @Test("A key lives 30 days, is superseded when its successor is 15 days old, and goes 30 days later")
     func rotation() {
         var random = SeededRandom(seed: 1)
-        var device = ZulipDevice(account: Self.account)
+        var device = ZulipRoutine(account: Self.account)
         device.tendKeys(now: Self.start, using: &random)
         device.tendKeys(now: Self.start + Self.day * 29, using: &random)
         #expect(device.keys.count == 1)
@@ -39,7 +39,7 @@ struct DeviceTests {
     @Test("A key that the server shows supersedes the older ones at once")
     func observed() throws {
         var random = SeededRandom(seed: 2)
-        var device = ZulipDevice(account: Self.account)
+        var device = ZulipRoutine(account: Self.account)
         device.tendKeys(now: Self.start, using: &random)
         device.tendKeys(now: Self.start + Self.day * 30, using: &random)
         device.observe(ZulipDeviceState(pushKeyID: device.keys[1].id), now: Self.start + Self.day * 31)
@@ -50,7 +50,7 @@ struct DeviceTests {
     @Test("The device tells the server what differs, and nothing when nothing does")
     func calls() throws {
         var random = SeededRandom(seed: 3)
-        var device = ZulipDevice(account: Self.account)
+        var device = ZulipRoutine(account: Self.account)
         device.tendKeys(now: Self.start, using: &random)
         let key = try #require(device.newestKey?.id)
         let id = TokenID(token: Secret("tok".utf8))
@@ -80,7 +80,7 @@ struct DeviceTests {
     @Test("A token or a relay key that no relay takes is refused on the phone")
     func refused() {
         var random = SeededRandom(seed: 4)
-        var device = ZulipDevice(account: Self.account)
+        var device = ZulipRoutine(account: Self.account)
         #expect(throws: ZulipError(.unknownPushKey)) {
             try device.register(
                 ZulipDeviceState(), token: phone(), bouncerKey: Self.bouncer, now: Self.start, using: &random)

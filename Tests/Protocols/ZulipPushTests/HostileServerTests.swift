@@ -267,7 +267,7 @@ struct HostileServerTests {
                 if Int.random(in: 0..<50, using: &random) == 0 { try phone.restart() }
                 if number.isMultiple(of: 8) {
                     let kept = phone.device.encoded()
-                    #expect(try ZulipDevice(keeping: kept).encoded() == kept, "seed \(seed)")
+                    #expect(try ZulipRoutine(keeping: kept).encoded() == kept, "seed \(seed)")
                 }
                 #expect(phone.words.count { $0 == "register" || $0 == "add" } <= 1, "seed \(seed)")
                 if let deadline = phone.device.nextDeadline, deadline <= phone.now {

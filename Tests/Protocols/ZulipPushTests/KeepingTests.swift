@@ -25,22 +25,22 @@ struct KeepingTests {
     }
 
     private func expectMalformed(_ kept: Secret, _ what: String) {
-        #expect(throws: ZulipError(.malformedRow), "\(what)") { try ZulipDevice(keeping: kept) }
+        #expect(throws: ZulipError(.malformedRow), "\(what)") { try ZulipRoutine(keeping: kept) }
     }
 
     @Test("What was kept is the same account: it reads back, and goes on")
     func readsBack() throws {
         var phone = try full()
         let kept = phone.device.encoded()
-        let again = try ZulipDevice(keeping: kept)
+        let again = try ZulipRoutine(keeping: kept)
         #expect(again.encoded() == kept)
         #expect(again.account == phone.device.account)
-        #expect(ZulipDevice.status(of: again, now: phone.now) == phone.status)
+        #expect(ZulipRoutine.status(of: again, now: phone.now) == phone.status)
         phone.device = again
         phone.now = phone.now + .seconds(86_400)
         #expect(try phone.begin(PlayedDevice.other) == ["register"])
-        let fresh = ZulipDevice(account: phone.device.account)
-        #expect(try ZulipDevice(keeping: fresh.encoded()).encoded() == fresh.encoded())
+        let fresh = ZulipRoutine(account: phone.device.account)
+        #expect(try ZulipRoutine(keeping: fresh.encoded()).encoded() == fresh.encoded())
     }
 
     @Test("What is damaged in any byte, cut or longer is refused with one error")
@@ -60,7 +60,7 @@ struct KeepingTests {
     func foreignRows() throws {
         let account = KeptPhone.row("account", "https://chat.example.org", "7")
         let key = String(repeating: "01", count: 32)
-        #expect(throws: Never.self) { try ZulipDevice(keeping: KeptPhone.kept([account])) }
+        #expect(throws: Never.self) { try ZulipRoutine(keeping: KeptPhone.kept([account])) }
         for row in [
             [], [""], ["later", "1"], ["account", "https://chat.example.org", "7"], ["marker", "zz"],
             ["marker", "01"], ["login", ""], ["login", "1.5"], ["route", "v13"],
@@ -98,7 +98,7 @@ struct KeepingTests {
     func twoPhones() throws {
         let first = try PlayedDevice.active()
         var second = first
-        second.marker = ZulipDevice.newMarker(using: &second.random)
+        second.marker = ZulipRoutine.newMarker(using: &second.random)
         // Even the same token is no sign that it is the same phone.
         #expect(try second.restart() == ["register"])
         #expect(second.id != first.id)

@@ -9,7 +9,7 @@ enum KeptPhone {
     /// - Parameter former: ids that had the same key, until a day before.
     static func zap(
         _ account: ZulipAccount, id: String, key: Secret, former: [String] = [], at now: UnixTime
-    ) throws -> ZulipDevice {
+    ) throws -> ZulipRoutine {
         let time = { (time: UnixTime) in String(time.milliseconds) }
         let before = now - .seconds(86_400)
         var rows = [
@@ -21,7 +21,7 @@ enum KeptPhone {
             rows.append(row("former", "zap", id) + [key.hexDigits] + row(time(before), "no", ""))
         }
         rows.append(row("shown", "active", "", time(before), "no"))
-        return try ZulipDevice(keeping: kept(rows))
+        return try ZulipRoutine(keeping: kept(rows))
     }
 
     static let marker = String(repeating: "07", count: 16)

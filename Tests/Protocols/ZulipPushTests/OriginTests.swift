@@ -72,7 +72,7 @@ struct OriginTests {
     @Test("A device's registration is passed on as it came")
     func register() throws {
         var random = SeededRandom(seed: 2)
-        var device = ZulipDevice(account: ZulipAccount(realmURL: "https://chat.example.org", userID: 7))
+        var device = ZulipRoutine(account: ZulipAccount(realmURL: "https://chat.example.org", userID: 7))
         device.tendKeys(now: .distantPast, using: &random)
         let phone = DevicePushToken(kind: .fcm, token: Secret("tok".utf8), appID: nil)
         let bouncer = Base64.text([9] + [UInt8](repeating: 0, count: 31))

@@ -15,7 +15,7 @@ struct PlayedDevice {
     static let v11 = ZulipServerSettings(featureLevel: 467)
     static let old = ZulipServerSettings(featureLevel: 400)
 
-    var device: ZulipDevice
+    var device: ZulipRoutine
     var now = PlayedDevice.start
     var random: SeededRandom
     var marker = Secret([UInt8](repeating: 7, count: 16))
@@ -27,7 +27,7 @@ struct PlayedDevice {
     var calls: [ZulipDeviceCall] = []
 
     init(_ settings: ZulipServerSettings, seed: UInt64 = 1, user: Int64 = 7) throws {
-        device = ZulipDevice(account: ZulipAccount(realmURL: "https://chat.example.org", userID: user))
+        device = ZulipRoutine(account: ZulipAccount(realmURL: "https://chat.example.org", userID: user))
         random = SeededRandom(seed: seed)
         self.settings = settings
         bouncer = try X25519KeyPair(privateKey: Secret([UInt8](repeating: 9, count: 32)))
@@ -47,7 +47,7 @@ struct PlayedDevice {
 
     @discardableResult
     mutating func take(
-        _ event: ZulipDeviceEvent, beside others: [ZulipDevice] = []
+        _ event: ZulipDeviceEvent, beside others: [ZulipRoutine] = []
     ) throws -> [String] {
         last = try device.take(event, now: now, beside: others, using: &random)
         for case .call(let call) in last where call.kind != .forget { calls.append(call) }
@@ -56,7 +56,7 @@ struct PlayedDevice {
 
     @discardableResult
     mutating func begin(
-        _ token: String? = PlayedDevice.token, require: Bool = false, beside others: [ZulipDevice] = []
+        _ token: String? = PlayedDevice.token, require: Bool = false, beside others: [ZulipRoutine] = []
     ) throws -> [String] {
         try take(
             .start(
@@ -68,7 +68,7 @@ struct PlayedDevice {
     /// The app ends, and starts again with what it kept.
     @discardableResult
     mutating func restart(_ token: String? = PlayedDevice.token) throws -> [String] {
-        device = try ZulipDevice(keeping: device.encoded())
+        device = try ZulipRoutine(keeping: device.encoded())
         return try begin(token)
     }
 
@@ -136,7 +136,7 @@ struct PlayedDevice {
         return nil
     }
 
-    var status: ZulipStatus { ZulipDevice.status(of: device, now: now) }
+    var status: ZulipStatus { ZulipRoutine.status(of: device, now: now) }
 
     /// What the last registering call sealed to the relay.
     func blob() throws -> RegistrationPlaintext {

@@ -209,7 +209,7 @@ struct ProfileRoutineTests {
         #expect(try leaving.begin() == [])
         #expect(leaving.device.keys.isEmpty)
         var restored = phone
-        restored.marker = ZulipDevice.newMarker(using: &restored.random)
+        restored.marker = ZulipRoutine.newMarker(using: &restored.random)
         #expect(try restored.restart() == ["add"])
         #expect(restored.device.keys.count == 1)
         #expect(restored.device.newestKey?.id != phone.device.newestKey?.id)

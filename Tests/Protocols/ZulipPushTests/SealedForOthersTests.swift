@@ -20,7 +20,7 @@ struct SealedForOthersTests {
         let reader = try #require(Self.reader)
         let file = try #require(Self.file)
         var random = SystemRandomNumberGenerator()
-        var device = ZulipDevice(account: ZulipAccount(realmURL: Self.realmURL, userID: 7))
+        var device = ZulipRoutine(account: ZulipAccount(realmURL: Self.realmURL, userID: 7))
         let now = UnixTime(seconds: 1_800_000_000)
         device.tendKeys(now: now, using: &random)
         let held = try #require(device.newestKey)

@@ -118,7 +118,7 @@ struct SealingTests {
     func paddedContent() throws {
         let key = try key(1)
         let account = ZulipAccount(realmURL: "https://chat.example.org", userID: 7)
-        let device = ZulipDevice(
+        let device = ZulipRoutine(
             account: account, keys: [HeldPushKey(id: 7, key: key, createdAt: .distantPast)])
         let bodies: [ZulipNotification.Body] = [
             Self.message("a \"quoted\" \\ \n\u{1F514}").body, .remove([3, 1, 2]), .remove([]), .test(time: 9),
@@ -142,7 +142,7 @@ struct SealingTests {
     @Test("A content that is cut at any length before sealing is malformed to the device")
     func truncatedContent() throws {
         let key = try key(1)
-        let device = ZulipDevice(
+        let device = ZulipRoutine(
             account: ZulipAccount(realmURL: "https://chat.example.org", userID: 7),
             keys: [HeldPushKey(id: 7, key: key, createdAt: .distantPast)])
         let plain = try ContentBox.open(try seal(Self.message("hi"), key, padding: .none), with: key)

@@ -38,7 +38,7 @@ extension VectorRunner {
         let profiles = try #require(row["profiles"]?.array).map {
             try #require($0.string.flatMap { ZulipProfile(rawValue: $0) })
         }
-        let route = ZulipDevice.route(
+        let route = ZulipRoutine.route(
             serverSettings: settings, profiles: profiles,
             requireEndToEnd: row["require_e2ee"] == .bool(true))
         let word =
@@ -83,7 +83,7 @@ extension VectorRunner {
         do throws(ZulipError) {
             let delivery = try ZulipDelivery(delivered: delivered)
             do throws(ZulipError) {
-                let opened = try ZulipDevice.open(delivery, for: devices, now: now)
+                let opened = try ZulipRoutine.open(delivery, for: devices, now: now)
                 account = opened.notification == nil ? nil : accounts[opened.place]["name"]?.string
                 outcome =
                     switch opened.notification?.body {
@@ -109,7 +109,7 @@ extension VectorRunner {
     }
 
     /// An account that is registered, with the ids that it had before.
-    private func phoneAccount(_ row: JSONValue) throws -> ZulipDevice {
+    private func phoneAccount(_ row: JSONValue) throws -> ZulipRoutine {
         let account = ZulipAccount(
             realmURL: try text(row, "realm_url"), userID: try #require(row["user_id"]?.int64))
         let ids = try #require(row["former_ids"]?.array).map { try #require($0.string) }
@@ -123,7 +123,7 @@ extension VectorRunner {
 private struct ClientPlay {
     let start: UnixTime
     let bouncers: [X25519KeyPair]
-    var device: ZulipDevice
+    var device: ZulipRoutine
     var build: ZulipAppBuild
     var random = SeededRandom(seed: 30)
     var now: UnixTime
@@ -138,14 +138,14 @@ private struct ClientPlay {
         self.now = now
         self.bouncers = bouncers
         build = try ZulipAppBuild(bouncerKey: Base64.text(bouncers[0].publicKey), profiles: [.zap])
-        device = ZulipDevice(account: ZulipAccount(realmURL: realm, userID: 7))
+        device = ZulipRoutine(account: ZulipAccount(realmURL: realm, userID: 7))
     }
 
     // MARK: in
 
     mutating func take(_ step: JSONValue) throws {
         now = start + .seconds(try #require(step["at"]?.int64))
-        let kept = try ZulipDevice(keeping: device.encoded())
+        let kept = try ZulipRoutine(keeping: device.encoded())
         #expect(kept.encoded() == device.encoded())
         let event = try event(try #require(step["in"]))
         // An app that starts has what it kept.
@@ -158,7 +158,7 @@ private struct ClientPlay {
         if let row = row["start"] {
             // Where there is no marker, the app makes one.
             if row["backup_marker"]?.bool == false {
-                marker = ZulipDevice.newMarker(using: &random)
+                marker = ZulipRoutine.newMarker(using: &random)
             }
             let settings = try ZulipServerSettings(
                 Secret(try #require(row["server_settings"]).serialized()))
@@ -223,7 +223,7 @@ private struct ClientPlay {
         }
         guard left.isEmpty else { return false }
         guard let row = step["status"] else { return true }
-        let status = ZulipDevice.status(of: device, now: now)
+        let status = ZulipRoutine.status(of: device, now: now)
         return status.state.rawValue == row["state"]?.string && status.isQuiet == row["quiet"]?.bool
             && status.errorCode == row["error_code"]?.string
             && status.advice.rawValue == row["advice"]?.string
@@ -283,7 +283,7 @@ private struct ClientPlay {
     }
 
     var story: String {
-        let status = ZulipDevice.status(of: device, now: now)
+        let status = ZulipRoutine.status(of: device, now: now)
         let actions = out.map { action in
             switch action {
             case .call(let call): "\(call.kind) \(call.text("push_account_id") ?? "")"

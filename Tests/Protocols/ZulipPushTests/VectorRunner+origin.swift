@@ -129,7 +129,7 @@ extension VectorRunner {
         let account = ZulipAccount(
             realmURL: try text(content, "realm_url"), userID: try #require(content["user_id"]?.int64))
         let key = try PushKey(base64: Secret(world.pushKeys[0].utf8))
-        let device = ZulipDevice(account: account, keys: [HeldPushKey(id: 1, key: key, createdAt: now)])
+        let device = ZulipRoutine(account: account, keys: [HeldPushKey(id: 1, key: key, createdAt: now)])
         let nonce = [UInt8](repeating: 1, count: SecretBox.nonceBytes)
         let raw = Secret(try Base64.decode(world.pushKeys[0])[1...])
         let sealed = nonce + (try SecretBox.seal(Secret(content.serialized()), key: raw, nonce: nonce))

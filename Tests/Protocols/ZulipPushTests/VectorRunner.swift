@@ -171,7 +171,7 @@ struct VectorRunner: Sendable {
             realmURL: try #require(row["account"]?["realm_url"]?.string),
             userID: try #require(row["account"]?["user_id"]?.int64))
         let key = try PushKey(base64: Secret(world.pushKeys[0].utf8))
-        let device = ZulipDevice(account: account, keys: [HeldPushKey(id: 7, key: key, createdAt: now)])
+        let device = ZulipRoutine(account: account, keys: [HeldPushKey(id: 7, key: key, createdAt: now)])
         let nonce = [UInt8](repeating: 1, count: SecretBox.nonceBytes)
         let raw = Secret(try Base64.decode(world.pushKeys[0])[1...])
         let plain = Secret((row["json"] ?? .null).serialized())

@@ -148,7 +148,7 @@ struct RoutineStep<Generator: RandomNumberGenerator> {
     let takenKeys: Set<UInt32>
     var actions: [ZulipDeviceAction] = []
 
-    init(now: UnixTime, generator: Generator, beside others: [ZulipDevice]) {
+    init(now: UnixTime, generator: Generator, beside others: [ZulipRoutine]) {
         self.now = now
         self.generator = generator
         takenAccounts = Set(

@@ -29,7 +29,7 @@ public struct ZulipStart: Sendable {
     public let token: DevicePushToken?
     /// The user's setting: no notifications but encrypted ones.
     public let requireEndToEnd: Bool
-    /// What the app keeps where no backup reaches: ``ZulipDevice/newMarker(using:)``, made where there is
+    /// What the app keeps where no backup reaches: ``ZulipRoutine/newMarker(using:)``, made where there is
     /// none. Data that were made beside another marker are another phone's.
     public let marker: Secret
 

@@ -1,149 +1,215 @@
 import Primitives
 public import PushModel
-import WireFormats
+public import SealbellKit
 
-/// The device: one account on one phone, in any profile. A value; it sends nothing.
+/// The device: one login on one phone, in whichever profile its server speaks. A value; it sends nothing.
 ///
-/// At each start the app gives it what it kept (``init(keeping:)``) and ``ZulipDeviceEvent/start(_:)``, and
-/// then whatever else happens: ``take(_:now:beside:using:)`` says what to do. ``status(of:now:)`` is for the
-/// settings page, ``open(delivered:for:now:)`` for what arrives.
+/// It asks the server what it can do, registers, watches what becomes of that, repeats it monthly, tells
+/// another token, and takes everything back at a logout (§3, §8, §14.12). What it opens is a
+/// ``ZulipNotification``; what was sealed to a former id or key of this phone opens for 30 days more.
 ///
-/// The calls below that name no event are the deployed profile's own steps (§8), for an app that has a
-/// routine already.
-public struct ZulipDevice: Sendable {
-    public let account: ZulipAccount
-    /// Of v12, oldest first.
-    public internal(set) var keys: [HeldPushKey]
-    var routine = DeviceRoutine()
+/// A notification that arrives twice opens twice: the app knows its messages by their ids.
+public struct ZulipDevice: PushDevice {
+    /// What it is made from.
+    public let login: ZulipLogin
+    var core: ZulipRoutine
 
-    /// - Parameter keys: as kept from the last run, oldest first.
-    public init(account: ZulipAccount, keys: [HeldPushKey] = []) {
-        self.account = account
-        self.keys = keys.sorted { $0.createdAt < $1.createdAt }
+    // MARK: kept beside the core
+
+    /// Of the user and key of the last start.
+    var lastLogin: Secret?
+    var isLeaving = false
+    var forgets: [ForgetCall] = []
+
+    // MARK: of this run
+
+    var token: DeviceToken?
+    var start = Start()
+    var queue = EventQueue()
+    /// The call that ``queue`` waits for.
+    var asking: UInt64?
+    var underWay: [UnderWay] = []
+    var outgoing: [ZulipDeviceCall] = []
+    private var nextID: UInt64
+    private let freshMarker: Secret
+
+    /// What was done of a start.
+    struct Start: Sendable {
+        var isDone = false
+        /// The server has said what it can do, in this run.
+        var hasSettings = false
+        /// The call for it is under way.
+        var askedAt: UnixTime?
+        var failures = 0
+        /// When to ask again.
+        var dueAt = UnixTime.distantPast
+        /// A token that came behind the start.
+        var hasNewToken = false
+        var isAgainWanted = false
+        /// A state that came before the start.
+        var state: Secret?
     }
 
-    /// The key that new notifications should be sealed with.
-    public var newestKey: HeldPushKey? { keys.last }
+    /// A registration that the server is to forget.
+    struct ForgetCall: Sendable {
+        let profile: ZulipProfile
+        let id: Int64
+        let since: UnixTime
+        var failures = 0
+        var dueAt: UnixTime
+        /// Since when a call of it is under way. Not kept.
+        var askedAt: UnixTime?
+    }
 
-    /// Makes a key where there is none or the newest is 30 days old, marks superseded keys, and deletes those
-    /// that were superseded 30 days ago (§8).
-    ///
-    /// - Parameter taken: ids that other accounts of this phone use.
-    public mutating func tendKeys(
-        now: UnixTime, taken: Set<UInt32> = [], using generator: inout some RandomNumberGenerator
-    ) {
-        if newestKey.map({ now.since($0.createdAt) >= ZulipLimits.pushKeyLife }) ?? true {
-            let used = taken.union(keys.map(\.id))
-            var id = UInt32.random(in: .min ... .max, using: &generator)
-            // Ends: a phone has a few dozen keys out of four thousand million.
-            while used.contains(id) { id = UInt32.random(in: .min ... .max, using: &generator) }
-            keys.append(HeldPushKey(id: id, key: PushKey(key: randomSecret(32, &generator)), createdAt: now))
+    /// A call that was given, and what its answer is for.
+    struct UnderWay: Sendable {
+        enum Kind: Sendable {
+            case settings
+            case routine(number: UInt64, ZulipDeviceCall.Kind)
+            case forget(ZulipProfile, Int64)
+            case state
+            case events
+            /// Whose answer changes nothing here.
+            case other
         }
-        supersede(now)
-        deleteKeys(now)
+
+        let id: UInt64
+        let kind: Kind
     }
 
-    /// Notes what the server shows: keys older than the one it has are superseded.
-    public mutating func observe(_ state: ZulipDeviceState, now: UnixTime) {
-        guard let shown = keys.firstIndex(where: { $0.id == state.pushKeyID }) else { return }
-        for index in 0..<shown where keys[index].supersededAt == nil { keys[index].supersededAt = now }
-    }
-
-    /// What to tell the server now (§8).
+    /// Makes the device of a login.
     ///
-    /// - Parameter state: what the server shows of this device.
-    /// - Parameter bouncerKey: base64 of the relay's key, 32 bytes.
-    /// - Returns: `nil` when there is nothing to send.
-    /// - Throws: `.unknownPushKey` before ``tendKeys(now:taken:using:)`` has made a key;
-    ///   `.invalidRegistration` for a token that no relay takes; `.unknownBouncerKey` for a key that is none.
-    public func register(
-        _ state: ZulipDeviceState, token: DevicePushToken, bouncerKey: String, now: UnixTime,
-        using generator: inout some RandomNumberGenerator
-    ) throws(ZulipError) -> DeviceRegistrationCall? {
-        guard let newest = newestKey else { throw ZulipError(.unknownPushKey) }
-        let tokenID = TokenID(token: token.token)
-        let key =
-            state.pushKeyID == newest.id
-            ? nil : DeviceRegistrationCall.KeyGroup(id: newest.id, key: newest.key.base64)
-        guard needsToken(state, tokenID, now) else {
-            return key.map { DeviceRegistrationCall(key: $0, token: nil) }
-        }
-        let sealed = try Self.seal(token, bouncerKey, now, &generator)
-        return DeviceRegistrationCall(
-            key: key,
-            token: DeviceRegistrationCall.TokenGroup(
-                kind: token.kind, tokenID: tokenID, bouncerKey: bouncerKey, sealedRegistration: sealed))
+    /// - Parameter kept: ``kept`` of the last run, at most ``ZulipLimits/keptBytes``; `nil`: new.
+    /// - Parameter generator: ids of calls and a marker come from it; on a phone the system's.
+    /// - Throws: `.malformedKept` for what ``kept`` has not written, and for what was kept of another user or
+    ///   another server.
+    public init(
+        _ login: ZulipLogin, keeping kept: Secret?, using generator: inout some RandomNumberGenerator
+    ) throws(DeviceError) {
+        self.login = login
+        core = ZulipRoutine(account: login.account)
+        nextID = generator.next()
+        freshMarker = ZulipRoutine.newMarker(using: &generator)
+        if let kept { try read(kept) }
     }
 
-    /// Opens what arrived.
+    /// To be told at each start, and when the system gives another token.
     ///
-    /// - Parameter pushKeyID: `push_key_id` of the push.
-    /// - Parameter encryptedData: `encrypted_data` of the push, base64.
-    /// - Returns: `nil` for a type that this version does not know: to be dropped silently.
-    /// - Throws: `.unknownPushKey`, `.doesNotOpen`, `.malformedContent`, `.foreignContent`.
-    public func open(pushKeyID: UInt32, encryptedData: Secret) throws(ZulipError) -> ZulipNotification? {
-        guard let held = keys.first(where: { $0.id == pushKeyID }) else { throw ZulipError(.unknownPushKey) }
-        return try ZulipNotification.read(try ContentBox.open(encryptedData, with: held.key), for: account)
-    }
-
-    // MARK: parts
-
-    /// The server speaks another profile now: what is still under way opens for 30 days.
-    mutating func retireKeys(_ now: UnixTime) {
-        for index in keys.indices where keys[index].supersededAt == nil { keys[index].supersededAt = now }
-        deleteKeys(now)
-    }
-
-    private mutating func deleteKeys(_ now: UnixTime) {
-        keys.removeAll { key in
-            key.supersededAt.map { now.since($0) >= ZulipLimits.pushKeyAfterlife } ?? false
-        }
-    }
-
-    /// An older key is superseded too when a newer one is 15 days old.
-    private mutating func supersede(_ now: UnixTime) {
-        guard let settled = keys.lastIndex(where: { now.since($0.createdAt) >= ZulipLimits.pushKeyOverlap })
-        else {
+    /// - Parameter token: `nil`: no pushes any more, or a logout: ``due(at:using:)`` has the server forget
+    ///   this phone, and the device has forgotten its keys.
+    /// - Throws: `.malformedToken` for a token that no relay takes.
+    public mutating func use(token: DeviceToken?) throws(DeviceError) {
+        guard let token else {
+            self.token = nil
+            isLeaving = true
             return
         }
-        for index in 0..<settled where keys[index].supersededAt == nil { keys[index].supersededAt = now }
-    }
-
-    func needsToken(_ state: ZulipDeviceState, _ tokenID: TokenID, _ now: UnixTime) -> Bool {
-        guard state.pushKeyID != nil, state.errorCode == nil, let updated = state.tokenUpdatedAt else {
-            return true
+        do throws(ZulipError) { try push(token).check() } catch {
+            throw DeviceError(.malformedToken, error.codeText)
         }
-        if state.pendingTokenID ?? state.tokenID != tokenID { return true }
-        return now.since(UnixTime(seconds: updated)) >= ZulipLimits.registrationRepeat
+        if core.routine.isOver {
+            // It has left, and comes again.
+            core = ZulipRoutine(account: login.account)
+            start = Start()
+        }
+        isLeaving = false
+        self.token = token
+        start.hasNewToken = true
     }
 
-    static func seal(
-        _ token: DevicePushToken, _ bouncerKey: String, _ now: UnixTime,
-        _ generator: inout some RandomNumberGenerator
-    ) throws(ZulipError) -> Secret {
-        let plain = RegistrationPlaintext(
-            kind: token.kind, token: token.token, timestamp: now.seconds, appID: token.appID)
-        // The relay would refuse it; the phone finds out first.
-        _ = try RegistrationPlaintext(parsing: plain.serialized())
-        let recipient: [UInt8]
-        let ephemeral: X25519KeyPair
-        do {
-            recipient = try Base64.decode(bouncerKey)
-            ephemeral = try X25519KeyPair(privateKey: randomSecret(32, &generator))
-        } catch { throw ZulipError(.unknownBouncerKey) }
-        return try RegistrationBox.seal(plain, to: recipient, ephemeral: ephemeral)
+    /// As the core tells it.
+    func push(_ token: DeviceToken) -> DevicePushToken {
+        switch token.service {
+        case .apns: DevicePushToken(kind: .apns, token: token.text, appID: login.bundleID)
+        case .fcm: DevicePushToken(kind: .fcm, token: token.text, appID: nil)
+        }
+    }
+
+    var marker: Secret { login.marker ?? core.routine.marker ?? freshMarker }
+
+    /// Makes a call that is answered to ``answered(_:to:at:using:)``.
+    mutating func call(_ kind: UnderWay.Kind, _ http: HTTPCall, patience: Duration = KitLimits.patience)
+        -> Call
+    {
+        let id = nextID
+        nextID &+= 1
+        underWay.append(UnderWay(id: id, kind: kind))
+        if underWay.count > ZulipLimits.callsUnderWay { underWay.removeFirst() }
+        return Call(id: id, .http(http), patience: patience)
+    }
+
+    // MARK: what an app may ask besides
+
+    /// How the phone registers at this server; `nil` before the server has said what it can do. With
+    /// ``ZulipRoute/legacy`` the older protocol, in plaintext, is the app's own to carry out, or not.
+    public var route: ZulipRoute? { core.routine.route }
+
+    /// Registers once more, with the same id and keys, whatever the server said before: the user asks for it.
+    /// What follows is in ``due(at:using:)``.
+    public mutating func registerAgain() { start.isAgainWanted = true }
+
+    /// Asks the server for a test notification to this phone (§3.4). Send it by itself; its answer is
+    /// nothing that the device has to know. `NO_ACTIVE_PUSH_DEVICE` in it says that nothing is set up yet.
+    ///
+    /// - Returns: `nil` before the server has taken a registration.
+    public mutating func testNotification() -> Call? {
+        core.testNotification().map { call(.other, http($0)) }
+    }
+
+    /// How the account stands with its server.
+    public func status(at now: UnixTime) -> DeviceStatus {
+        let known = ZulipRoutine.status(of: core, now: now)
+        if isLeaving {
+            return DeviceStatus(state: .none, since: nil, detail: nil, isQuiet: true, advice: .none)
+        }
+        let isWanting = token == nil && core.routine.route?.profile != nil && known.advice != .logInAgain
+        return DeviceStatus(
+            state: known.state, since: core.routine.shownSince, detail: known.errorCode,
+            isQuiet: known.isQuiet,
+            advice: isWanting && known.state != .active ? .giveToken : known.advice)
+    }
+
+    /// After ``use(token:)`` with `nil`: whether the server has forgotten what it had of this phone, or will
+    /// not hear of it. After 30 days in any case.
+    public var isGone: Bool {
+        let hadNothing = core.routine.current == nil && core.routine.former.isEmpty
+        return isLeaving && forgets.isEmpty && (core.routine.isOver || hadNothing)
+    }
+
+    // MARK: what arrives
+
+    /// Opens a push.
+    ///
+    /// - Parameter delivered: at most ``ZulipLimits/deliveredBytes``.
+    /// - Returns: `.show` of a message, or of a test notification; `.remove` of messages to take off the
+    ///   screen; `.ignore(.laterVersion)` of a type that this version does not know.
+    /// - Throws: `.foreign` for what is not of this protocol, or has an id that this account does not have,
+    ///   or is sealed to it and of another account; `.doesNotOpen`; `.malformedContent`.
+    public func open(
+        _ delivered: Delivered, at now: UnixTime
+    ) throws(DeviceError) -> Opened<ZulipNotification> {
+        let found: ZulipNotification?
+        do throws(ZulipError) {
+            found = try ZulipRoutine.open(delivered: delivered.json, for: [core], now: now).notification
+        } catch { throw DeviceError(error) }
+        guard let found else { return .ignore(.laterVersion) }
+        return switch found.body {
+        case .message, .test: .show(found)
+        case .remove: .remove(found)
+        }
     }
 }
 
-/// Random bytes of a generator; on a phone the system's.
-func randomSecret(_ count: Int, _ generator: inout some RandomNumberGenerator) -> Secret {
-    Secret(count: count) { out in
-        for start in stride(from: 0, to: count, by: 8) {
-            let word = generator.next()
-            withUnsafeBytes(of: word) { bytes in
-                UnsafeMutableRawBufferPointer(rebasing: out[start..<min(start + 8, count)])
-                    .copyBytes(from: bytes.prefix(min(8, count - start)))
+extension DeviceError {
+    /// In an app's words.
+    init(_ error: ZulipError) {
+        let code: Code =
+            switch error.code {
+            case .foreignPush, .unknownPushKey, .unknownAccount, .foreignContent: .foreign
+            case .doesNotOpen: .doesNotOpen
+            case .malformedRow: .malformedKept
+            default: .malformedContent
             }
-        }
+        self.init(code, error.codeText)
     }
 }

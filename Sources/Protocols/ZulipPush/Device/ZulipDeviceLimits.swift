@@ -40,11 +40,30 @@ extension ZulipLimits {
     /// Objects and texts around it.
     static let deliveredDepth = 4
     /// What an app keeps of one account: tokens of 4 KB, escaped, and 32 former ids.
-    static let keptBytes = 256 << 10
+    public static let keptBytes = 256 << 10
     /// Push keys of one account: one a month, each gone after some months.
     static let heldKeys = 64
     /// The app's marker.
     static let markerBytes = 16...64
+    /// A user's API key; a server's have 32 characters.
+    static let apiKeyBytes = 1...1_024
+    /// Characters of a server's URL.
+    static let serverURLBytes = 2_048
+    /// Characters of an event queue's id; a server's have 36.
+    static let queueIDBytes = 256
+    /// Body of an answer to `POST register` and `GET events` about registrations alone, and what a realm's
+    /// settings add to it.
+    static let queueAnswerBytes = 8 << 20
+    /// Questions for events while one registration is awaited: one in less than a second, for five minutes.
+    static let polls = 500
+    /// Event queues that are to be closed.
+    static let closingQueues = 8
+    /// What is pending for longer than anybody waits is looked at again then.
+    static let laterLook = Duration.seconds(3_600)
+    /// Registrations that a server is still to forget: former ones and the current one.
+    static let forgets = formerRegistrations + 2
+    /// Calls whose answers are awaited.
+    static let callsUnderWay = 64
     /// Characters of the bouncer's public key, at most.
     static let bouncerKeyBytes = 128
 }

@@ -10,7 +10,7 @@ public enum ZulipRoute: Sendable, Hashable {
     var profile: ZulipProfile? { if case .encrypted(let profile) = self { profile } else { nil } }
 }
 
-extension ZulipDevice {
+extension ZulipRoutine {
     /// Chooses how to register.
     ///
     /// - Parameter profiles: those that the app speaks, in its order of preference.

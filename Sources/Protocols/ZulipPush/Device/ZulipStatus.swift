@@ -1,20 +1,12 @@
 public import PushModel
+public import SealbellKit
 
 /// How an account stands with its server (§14.12): for the app's settings page.
 public struct ZulipStatus: Sendable, Hashable {
     /// The specification's words; `none`: the server has nothing of this phone.
-    public enum State: String, Sendable, Hashable, CaseIterable { case none, pending, active, failed }
-
+    public typealias State = DeviceStatus.State
     /// What the user can do. docs/guides/zulip.md has a sentence for each.
-    public enum Advice: String, Sendable, Hashable, CaseIterable {
-        case none
-        case wait
-        case retrying
-        case updateApp = "update_app"
-        case logInAgain = "log_in_again"
-        case tellAdmin = "tell_admin"
-        case unsupported
-    }
+    public typealias Advice = DeviceStatus.Advice
 
     public let state: State
     /// For how long it has been that.
@@ -43,9 +35,9 @@ enum ShownState: Sendable, Hashable {
     }
 }
 
-extension ZulipDevice {
+extension ZulipRoutine {
     /// How an account stands with its server.
-    public static func status(of device: ZulipDevice, now: UnixTime) -> ZulipStatus {
+    public static func status(of device: ZulipRoutine, now: UnixTime) -> ZulipStatus {
         let routine = device.routine
         let advice = routine.advice(now)
         let isSeenTo = advice == .none || advice == .wait || advice == .retrying

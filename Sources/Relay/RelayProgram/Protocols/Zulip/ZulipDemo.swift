@@ -58,7 +58,7 @@ struct ZulipDemo: PhonesDemo {
             createdAt: world.now().seconds)
         try await ask(origin.analytics(realms: [report]), wire, "realm")
 
-        var device = ZulipDevice(account: ZulipAccount(realmURL: "https://\(name)", userID: 7))
+        var device = ZulipRoutine(account: ZulipAccount(realmURL: "https://\(name)", userID: 7))
         device.tendKeys(now: world.now(), using: &random)
         let push = DevicePushToken(
             kind: phone.kind, token: Secret(phone.token.utf8), appID: phone.kind == .apns ? bundle : nil)
@@ -81,7 +81,7 @@ struct ZulipDemo: PhonesDemo {
 
     /// What each of them held in its hands.
     private func look(
-        _ phone: Phone, _ notification: ZulipNotification, _ delivery: Delivery, _ device: ZulipDevice,
+        _ phone: Phone, _ notification: ZulipNotification, _ delivery: Delivery, _ device: ZulipRoutine,
         realm: String, of host: String
     ) throws -> DemoReport {
         let json = try JSONValue.parse(delivery.body)

@@ -140,13 +140,15 @@ struct OriginDoorTests {
         }
     }
 
-    @Test("A queue that makes room ends its poll, and a poll anew takes its own place where there is one only")
+    @Test(
+        "A queue that makes room ends its poll, and a poll anew takes its own place where there is one only")
     func room() async throws {
         let limits = ", limits: { queues_per_user: 1, waiting_polls: 1 }"
         try await RunningOrigin.run(inOneProcess: true, limits) { running, key in
             func ask(_ method: String, _ path: String) async throws -> JSONValue {
                 try JSONValue.parse(
-                    try await OriginPhone.ask(running, RunningOrigin.user, key, method, path, Secret([])).body)
+                    try await OriginPhone.ask(running, RunningOrigin.user, key, method, path, Secret([])).body
+                )
             }
             func open() async throws -> String {
                 let queue = try await ask("POST", "/api/v1/register")["queue_id"]?.string
@@ -379,7 +381,7 @@ struct OriginDoorTests {
                 phone.move(to: running)
                 #expect(try await phone.poll().status == 400)
                 try await phone.fetch()
-                #expect(ZulipDevice.status(of: phone.device, now: World.live.now()).state == .active)
+                #expect(ZulipRoutine.status(of: phone.device, now: World.live.now()).state == .active)
                 _ = try await running.notify("Still here")
                 #expect(try await phone.opened(1).count == 1)
                 #expect(try await running.deskAnswer(.addUser, ["name": RunningOrigin.user]).status == 409)

@@ -142,7 +142,7 @@ struct RunningOrigin: Sendable {
 
 /// An app on a phone: the device library, and a network.
 struct OriginPhone {
-    private(set) var device = ZulipDevice(
+    private(set) var device = ZulipRoutine(
         account: ZulipAccount(realmURL: "http://127.0.0.1:8490", userID: 1))
     let token: DevicePushToken
     private var running: RunningOrigin
@@ -161,7 +161,7 @@ struct OriginPhone {
         self.profile = profile
         self.running = running
         self.key = key
-        marker = ZulipDevice.newMarker(using: &random)
+        marker = ZulipRoutine.newMarker(using: &random)
     }
 
     func ask(_ method: String, _ path: String, _ body: Secret? = nil) async throws -> LocalCall.Answer {
@@ -228,7 +228,7 @@ struct OriginPhone {
 
     /// Follows events until the device has come so far.
     mutating func follow(until state: ZulipStatus.State) async throws {
-        while ZulipDevice.status(of: device, now: World.live.now()).state != state { try await follow() }
+        while ZulipRoutine.status(of: device, now: World.live.now()).state != state { try await follow() }
     }
 
     /// The time comes that the device waits for.
@@ -270,7 +270,7 @@ struct OriginPhone {
         return try mine.map { delivery in
             let body = try JSONValue.parse(delivery.body)
             let fields = token.kind == .apns ? body : try #require(body["message"]?["data"])
-            let found = try ZulipDevice.open(
+            let found = try ZulipRoutine.open(
                 delivered: Secret(fields.serialized()), for: [device], now: World.live.now())
             return try #require(found.notification)
         }

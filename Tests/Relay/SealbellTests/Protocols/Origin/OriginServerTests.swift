@@ -61,7 +61,7 @@ struct OriginServerTests {
             running.relay.stage.revive(token, setting.kind)
             // Clients of v11 are told of no removal: they see it when they fetch the state again.
             if setting.profile == .v11 { try await phone.fetch() }
-            while ZulipDevice.status(of: phone.device, now: World.live.now()).state == .active {
+            while ZulipRoutine.status(of: phone.device, now: World.live.now()).state == .active {
                 try await phone.follow()
             }
             try await phone.tick()

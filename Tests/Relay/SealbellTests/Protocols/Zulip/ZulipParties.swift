@@ -58,7 +58,7 @@ struct TestServer: Sendable {
 struct TestPhone: Sendable {
     static let realmURL = "https://chat.acme.example"
     let account = ZulipAccount(realmURL: TestPhone.realmURL, userID: 7)
-    let device: ZulipDevice
+    let device: ZulipRoutine
     /// As the push service knows it.
     let token: String
     let kind: TokenKind
@@ -68,7 +68,7 @@ struct TestPhone: Sendable {
         _ kind: TokenKind, _ bouncerKey: String, token: String? = nil, bundle: String = "org.acme.chat"
     ) throws {
         var random = SystemRandomNumberGenerator()
-        var device = ZulipDevice(account: account)
+        var device = ZulipRoutine(account: account)
         let now = World.live.now()
         device.tendKeys(now: now, using: &random)
         let made = token ?? Self.token(kind)

@@ -220,7 +220,7 @@ struct DeviceJoinZulipCommand: SealbellCommand {
     /// Asks the server whose key this is, before anything is written.
     private func logIn(
         _ url: String, _ user: String, _ apiKey: Secret, _ shell: Shell
-    ) async throws(CommandFailure) -> ZulipDevice {
+    ) async throws(CommandFailure) -> ZulipRoutine {
         let line = ZulipLine(url, user: user, apiKey: apiKey, try place.web(shell), shell)
         let settings = await line.settings()
         guard let facts = settings.success(limitBytes: ZulipLine.answerBytes) else {
@@ -239,7 +239,7 @@ struct DeviceJoinZulipCommand: SealbellCommand {
             throw CommandFailure(.usage, words + ": give --user-id.")
         }
         // Notifications name the organization by it; a server of old says nothing.
-        return ZulipDevice(
+        return ZulipRoutine(
             account: ZulipAccount(realmURL: facts["realm_url"]?.string ?? url, userID: userID))
     }
 }

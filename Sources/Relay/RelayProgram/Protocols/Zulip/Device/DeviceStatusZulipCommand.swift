@@ -66,7 +66,7 @@ struct DeviceStatusZulipCommand: SealbellCommand {
             options.place.next("join \(account.url) --user \(account.user) --key-file FILE", shell)
         case .updateApp:
             options.place.next("join \(account.url) --user \(account.user) --bouncer-key KEY", shell)
-        case .unsupported: break
+        case .giveToken, .unsupported: break
         }
     }
 

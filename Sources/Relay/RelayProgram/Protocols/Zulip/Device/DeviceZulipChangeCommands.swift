@@ -108,7 +108,7 @@ extension PlayedZulipOptions {
         let spoken = await phone.played.accounts[index].spoken
         await phone.change { played in
             let account = played.accounts[index].device.account
-            played.accounts[index].device = ZulipDevice(account: account)
+            played.accounts[index].device = ZulipRoutine(account: account)
             played.accounts[index].isForgotten = true
             played.accounts[index].registration = nil
         }

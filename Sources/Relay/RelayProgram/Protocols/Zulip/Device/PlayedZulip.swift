@@ -40,7 +40,7 @@ struct PlayedZulip {
         var spoken: ZulipProfile?
         /// How the server knows the registration: `push_account_id`, in v12 `device_id`.
         var registration: String?
-        var device: ZulipDevice
+        var device: ZulipRoutine
     }
 
     func push() -> DevicePushToken {
@@ -107,7 +107,7 @@ extension PlayedZulip.Account {
             url: url, user: user, apiKey: apiKey, profile: profiles[0] ?? nil,
             requiresEncryption: row["require_e2ee"] != nil, isForgotten: row["forgotten"] != nil,
             spoken: profiles[1] ?? nil, registration: row["registration"]?.played,
-            device: try ZulipDevice(keeping: device))
+            device: try ZulipRoutine(keeping: device))
     }
 
     fileprivate var members: [(name: String, value: Secret?)] {
@@ -146,7 +146,7 @@ enum PlayedMarker {
                 throw CommandFailure(.failed, "\(file): \(error.sentence)")
             }
             var random = SystemRandomNumberGenerator()
-            let marker = ZulipDevice.newMarker(using: &random)
+            let marker = ZulipRoutine.newMarker(using: &random)
             try replaceFile(file, marker.hexDigits)
             return marker
         }

@@ -79,7 +79,7 @@ extension ZulipStatus {
         if state == .active { return .done }
         switch advice {
         case .none, .wait, .retrying: return .unavailable
-        case .updateApp, .logInAgain, .tellAdmin, .unsupported: return .failed
+        case .giveToken, .updateApp, .logInAgain, .tellAdmin, .unsupported: return .failed
         }
     }
 }

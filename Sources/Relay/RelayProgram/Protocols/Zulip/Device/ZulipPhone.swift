@@ -46,7 +46,7 @@ actor ZulipPhone {
     func line(_ index: Int) -> ZulipLine { ZulipLine(played.accounts[index], web, shell) }
 
     func status(_ index: Int) -> ZulipStatus {
-        ZulipDevice.status(of: played.accounts[index].device, now: shell.world.now())
+        ZulipRoutine.status(of: played.accounts[index].device, now: shell.world.now())
     }
 
     /// A line for the person, which names the account where there are several.
@@ -73,7 +73,7 @@ actor ZulipPhone {
         let settings = answer.status == 200 ? try? ZulipServerSettings(answer.body) : nil
         var route: ZulipRoute?
         if let settings {
-            let found = ZulipDevice.route(
+            let found = ZulipRoutine.route(
                 serverSettings: settings, profiles: build.profiles,
                 requireEndToEnd: account.requiresEncryption)
             if case .encrypted(let profile) = found { played.accounts[index].spoken = profile }
@@ -247,7 +247,7 @@ actor ZulipPhone {
     /// - Returns: whether it opened.
     func open(_ delivered: Secret) -> Bool {
         do throws(ZulipError) {
-            let found = try ZulipDevice.open(
+            let found = try ZulipRoutine.open(
                 delivered: delivered, for: played.accounts.map(\.device), now: shell.world.now())
             shell.out("\(played.accounts[found.place].user): \(ZulipWords.text(found.notification))")
             return true

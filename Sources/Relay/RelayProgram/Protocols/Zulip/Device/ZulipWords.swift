@@ -15,6 +15,8 @@ enum ZulipWords {
                 + "passes by itself."
         case .retrying:
             "Notifications stopped working for this account. The app is setting them up again."
+        case .giveToken:
+            "The system has given the app no address for notifications. Allow them in its settings."
         case .updateApp:
             "This version of the app can no longer receive notifications. Please update the app."
         case .logInAgain: "Your login is no longer valid. Log in again to receive notifications."

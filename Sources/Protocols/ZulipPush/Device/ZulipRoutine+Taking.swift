@@ -3,7 +3,7 @@ public import PushModel
 
 // The routine of §14.12: what happens to a phone goes in, what the app has to do comes out.
 
-extension ZulipDevice {
+extension ZulipRoutine {
     /// A marker for ``ZulipStart/marker``: 16 random bytes, which tell nothing.
     public static func newMarker(using generator: inout some RandomNumberGenerator) -> Secret {
         randomSecret(ZulipLimits.markerBytes.lowerBound, &generator)
@@ -18,7 +18,7 @@ extension ZulipDevice {
     /// - Throws: `.invalidRegistration` for a token that no relay takes; `.malformedAnswer` for a state or
     ///   events that are not of the protocol: fetch the state anew, later. Nothing has changed then.
     public mutating func take(
-        _ event: ZulipDeviceEvent, now: UnixTime, beside others: [ZulipDevice] = [],
+        _ event: ZulipDeviceEvent, now: UnixTime, beside others: [ZulipRoutine] = [],
         using generator: inout some RandomNumberGenerator
     ) throws(ZulipError) -> [ZulipDeviceAction] {
         guard !routine.isOver else { return [] }

@@ -4,7 +4,7 @@ import WireFormats
 
 // The calls of the routine, and what their answers mean (§14.12).
 
-extension ZulipDevice {
+extension ZulipRoutine {
     /// Makes the call that is due, if one is and may be made. Each has a fresh blob with the time now.
     mutating func callIfDue(_ step: inout RoutineStep<some RandomNumberGenerator>) throws(ZulipError) {
         guard let dueAt = routine.dueAt, dueAt <= step.now, routine.mayCall, let token = routine.token,

@@ -2,7 +2,7 @@ import PushModel
 
 // What the server shows of a registration, and what follows from it (§14.12).
 
-extension ZulipDevice {
+extension ZulipRoutine {
     /// Where an account's state was seen.
     enum Sight: Sendable {
         /// Fetched whole: what is not there is not at the server.
@@ -169,7 +169,7 @@ extension ZulipDeviceState {
     }
 }
 
-extension ZulipDevice {
+extension ZulipRoutine {
     // MARK: what a server says
 
     mutating func readState(

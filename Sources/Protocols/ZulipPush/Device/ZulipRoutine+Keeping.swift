@@ -4,30 +4,31 @@ import WireFormats
 
 // What an app keeps of an account: rows of texts behind a head with a version and a digest.
 
-extension ZulipDevice {
-    private static let title = "zulip-device"
-    private static let version = "1"
-
+extension ZulipRoutine {
     /// What to keep over a restart, where the app keeps its keys and no backup reaches: after each
     /// ``take(_:now:beside:using:)``. It holds the account's keys and the device token.
-    public func encoded() -> Secret {
-        let rows = keptRows
-        let head = [Secret(Self.title.utf8), Secret(Self.version.utf8), Self.digest(rows)]
-        return KeptRows.write([head] + rows)
-    }
+    public func encoded() -> Secret { KeptForm.write("zulip-device", keptRows) }
 
     /// The same account after a restart.
     ///
     /// - Throws: `.malformedRow` for what ``encoded()`` has not written, whatever is wrong with it.
     public init(keeping kept: Secret) throws(ZulipError) {
-        guard let rows = KeptRows.read(kept, atMost: ZulipLimits.keptBytes), rows.count >= 2,
-            rows[0].count == 3, rows[0][0].word == Self.title, rows[0][1].word == Self.version,
-            // Rows that mean something else by accident are told by it.
-            rows[0][2] == Self.digest(Array(rows[1...])),
-            rows[1].count == 3, rows[1][0].word == "account", let userID = Int64(rows[1][2].word)
+        let rows: [[Secret]]
+        do throws(DeviceError) {
+            rows = try KeptForm.read("zulip-device", kept, atMost: ZulipLimits.keptBytes)
+        } catch { throw ZulipError(.malformedRow) }
+        try self.init(rows: rows)
+    }
+
+    /// The account of ``keptRows``.
+    ///
+    /// - Throws: `.malformedRow` for rows that are none of them.
+    init(rows: [[Secret]]) throws(ZulipError) {
+        guard let head = rows.first, head.count == 3, head[0].word == "account",
+            let userID = Int64(head[2].word)
         else { throw ZulipError(.malformedRow) }
-        self.init(account: ZulipAccount(realmURL: rows[1][1].word, userID: userID))
-        for row in rows[2...] {
+        self.init(account: ZulipAccount(realmURL: head[1].word, userID: userID))
+        for row in rows[1...] {
             guard let name = row.first?.word, read(name, Array(row.dropFirst())) else {
                 throw ZulipError(.malformedRow)
             }
@@ -37,13 +38,10 @@ extension ZulipDevice {
         else { throw ZulipError(.malformedRow) }
     }
 
-    private static func digest(_ rows: [[Secret]]) -> Secret {
-        Secret(Hex.encode(SHA256.hash(KeptRows.write(rows))).utf8)
-    }
-
     // MARK: writing
 
-    private var keptRows: [[Secret]] {
+    /// Texts of everything that is known, the account first.
+    var keptRows: [[Secret]] {
         var rows = [KeptText.row("account", account.realmURL, String(account.userID))]
         for key in keys.suffix(ZulipLimits.heldKeys) {
             rows.append([

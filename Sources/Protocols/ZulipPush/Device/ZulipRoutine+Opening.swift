@@ -1,7 +1,7 @@
 import Primitives
 public import PushModel
 
-extension ZulipDevice {
+extension ZulipRoutine {
     /// Finds the account that a push is for, former ids included, and opens it there.
     ///
     /// What this throws is dropped silently; `.doesNotOpen` is worth counting.
@@ -14,14 +14,14 @@ extension ZulipDevice {
     ///   push's own profile; `.doesNotOpen`; `.malformedContent`; `.foreignContent` for what is sealed to an
     ///   account and is of another.
     public static func open(
-        delivered json: Secret, for devices: [ZulipDevice], now: UnixTime
+        delivered json: Secret, for devices: [ZulipRoutine], now: UnixTime
     ) throws(ZulipError) -> (place: Int, notification: ZulipNotification?) {
         try open(try ZulipDelivery(delivered: json), for: devices, now: now)
     }
 
     /// The same for a push that was read.
     public static func open(
-        _ delivery: ZulipDelivery, for devices: [ZulipDevice], now: UnixTime
+        _ delivery: ZulipDelivery, for devices: [ZulipRoutine], now: UnixTime
     ) throws(ZulipError) -> (place: Int, notification: ZulipNotification?) {
         var fault = ZulipError(delivery.profile == .v12 ? .unknownPushKey : .unknownAccount)
         // Ids are unique on a phone, so that there is one at most, but for data of an earlier fault.
