@@ -1,53 +1,45 @@
 // guide: begin
+import AppSupport
 import ZulipPush
 
-/// The notifications of one account on this phone.
-struct AccountNotifications {
-    /// Built into the app: what `sealbell keys new zulip` printed.
-    static let bouncerKey = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="
+/// The notifications of one login on this phone.
+struct AccountNotifications: Sendable {
+    /// Keeps the device saved, and makes its calls: `Examples/Sources/AppSupport/Phone.swift`.
+    let phone: Phone<ZulipDevice>
 
-    /// Keep `device.encoded()` where the app keeps its keys, out of backups.
-    private(set) var device: ZulipRoutine
-    private var random = SystemRandomNumberGenerator()
-
-    /// After a login.
-    init(realmURL: String, userID: Int64) {
-        device = ZulipRoutine(account: ZulipAccount(realmURL: realmURL, userID: userID))
+    /// After a login, and at each start of the app with what was saved.
+    init(
+        _ login: ZulipLogin, kept: Secret?, save: @escaping @Sendable (Secret) -> Void,
+        send: @escaping @Sendable (Call) async -> CallAnswer
+    ) throws {
+        phone = Phone(try ZulipDevice(login, keeping: kept), save: save, send: send)
     }
 
-    /// At each later start of the app.
-    init(kept: Secret) throws { device = try ZulipRoutine(keeping: kept) }
-
-    /// At each start: the answer to `GET /api/v1/server_settings`, what the system gave, and the phone's
-    /// marker.
-    mutating func start(
-        serverSettings: Secret, apnsToken: String, marker: Secret, now: UnixTime
-    ) throws -> [ZulipDeviceAction] {
-        let start = ZulipStart(
-            serverSettings: try ZulipServerSettings(serverSettings),
-            build: try ZulipAppBuild(bouncerKey: Self.bouncerKey),
-            token: DevicePushToken(kind: .apns, token: Secret(apnsToken.utf8), appID: "org.acme.chat"),
-            marker: marker)
-        return try take(.start(start), now: now)
+    /// The same at each start, and in the notification service extension.
+    static func login(realmURL: String, userID: Int64, email: String, apiKey: Secret) throws -> ZulipLogin {
+        try ZulipLogin(
+            realmURL: realmURL, userID: userID, email: email, apiKey: apiKey,
+            // Built into the app: what `sealbell keys new zulip` printed.
+            relayKey: RelayKey(text: "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo="),
+            bundleID: "org.acme.chat")
     }
 
-    /// Whatever else happens: an answer, the state, events, a timer, another token, a logout. Keep the
-    /// device first, and then do what is returned.
-    mutating func take(_ event: ZulipDeviceEvent, now: UnixTime) throws -> [ZulipDeviceAction] {
-        try device.take(event, now: now, using: &random)
+    /// When the system has given its token, at each start. `nil`: the user logs out.
+    func use(deviceToken: [UInt8]?) async throws {
+        let token = try deviceToken.map { try DeviceToken.apns(bytes: $0) }
+        try await phone.change { try $0.use(token: token) }
+        await phone.work()
     }
 
-    /// In the notification service extension: the text for the screen, from what arrived as JSON.
-    static func text(
-        delivered: Secret, accounts: [AccountNotifications], now: UnixTime
-    ) throws -> String? {
-        let opened = try ZulipRoutine.open(
-            delivered: delivered, for: accounts.map(\.device), now: now)
-        return switch opened.notification?.body {
-        case .message(let message): "\(message.senderName): \(message.content)"
-        case .test: "Push works."
+    /// In the extension, which is another process: the text for the screen.
+    static func text(userInfo: [AnyHashable: Any], login: ZulipLogin, kept: Secret) throws -> String? {
+        let device = try ZulipDevice(login, keeping: kept)
+        switch try device.open(Delivered(userInfo: userInfo), at: now()) {
+        case .show(let note):
+            guard case .message(let message) = note.body else { return "Push works." }
+            return "\(message.senderName): \(message.content)"
         // Messages to take off the screen, and what a later version of Zulip sends.
-        case .remove, nil: nil
+        case .remove, .fetch, .update, .ignore: return nil
         }
     }
 }

@@ -37,13 +37,19 @@ public struct DeviceStatus: Sendable, Hashable {
         public var sentence: String {
             switch self {
             case .none: ""
-            case .wait: "Setting up notifications takes longer than usual."
-            case .retrying: "Notifications are not set up yet. The app tries again by itself."
-            case .giveToken: "Allow notifications in the system's settings."
-            case .updateApp: "Update the app to have notifications."
-            case .logInAgain: "Log in again to have notifications."
-            case .tellAdmin: "The server refuses notifications for this phone. Tell its administrator."
-            case .unsupported: "This server has no encrypted notifications that this app can use."
+            case .wait:
+                "Notifications are not set up yet. Your server has not heard from its push service; this "
+                    + "usually passes by itself."
+            case .retrying:
+                "Notifications stopped working for this account. The app is setting them up again."
+            case .giveToken: "Your phone gives this app no notifications. Allow them in its settings."
+            case .updateApp:
+                "This version of the app can no longer receive notifications. Please update the app."
+            case .logInAgain: "Your login is no longer valid. Log in again to receive notifications."
+            case .tellAdmin:
+                "Your server refused to set up notifications. Please tell its administrator, and give them "
+                    + "the code shown here."
+            case .unsupported: "Your server cannot send encrypted notifications."
             }
         }
     }

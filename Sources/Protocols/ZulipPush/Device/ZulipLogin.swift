@@ -72,6 +72,12 @@ public struct ZulipLogin: Sendable {
         (self.requireEndToEnd, self.marker, self.asksForEvents) = (requireEndToEnd, marker, asksForEvents)
     }
 
+    /// A marker to be made once for each phone: 16 random bytes, which tell nothing.
+    public static func newMarker() -> Secret {
+        var generator = SystemRandomNumberGenerator()
+        return ZulipRoutine.newMarker(using: &generator)
+    }
+
     private static func isAddress(_ url: String) -> Bool {
         WebOrigin(url) != nil && url.utf8.count <= ZulipLimits.serverURLBytes
             && url.utf8.allSatisfy { (0x21...0x7E).contains($0) } && !url.contains("?") && !url.contains("#")

@@ -8,23 +8,8 @@ enum ZulipWords {
     }
 
     static func sentence(_ advice: ZulipStatus.Advice, isActive: Bool) -> String {
-        switch advice {
-        case .none: isActive ? "Notifications are set up." : "Notifications are being set up."
-        case .wait:
-            "Notifications are not set up yet. Your server has not heard from its push service; this usually "
-                + "passes by itself."
-        case .retrying:
-            "Notifications stopped working for this account. The app is setting them up again."
-        case .giveToken:
-            "The system has given the app no address for notifications. Allow them in its settings."
-        case .updateApp:
-            "This version of the app can no longer receive notifications. Please update the app."
-        case .logInAgain: "Your login is no longer valid. Log in again to receive notifications."
-        case .tellAdmin:
-            "Your server refused to set up notifications. Please tell its administrator, and give them the "
-                + "code shown here."
-        case .unsupported: "Your server cannot send encrypted notifications."
-        }
+        guard advice == .none else { return advice.sentence }
+        return isActive ? "Notifications are set up." : "Notifications are being set up."
     }
 
     static func sentence(_ notice: ZulipNotice) -> String {
