@@ -58,20 +58,23 @@ struct ZulipDemo: PhonesDemo {
             createdAt: world.now().seconds)
         try await ask(origin.analytics(realms: [report]), wire, "realm")
 
-        var device = ZulipRoutine(account: ZulipAccount(realmURL: "https://\(name)", userID: 7))
-        device.tendKeys(now: world.now(), using: &random)
-        let push = DevicePushToken(
-            kind: phone.kind, token: Secret(phone.token.utf8), appID: phone.kind == .apns ? bundle : nil)
-        guard
-            let call = try device.register(
-                ZulipDeviceState(), token: push, bouncerKey: bouncerKey, now: world.now(), using: &random),
-            let box = call.token, let key = call.key
+        let login = try ZulipLogin(
+            realmURL: "https://\(name)", userID: 7, email: "ada@example.org", apiKey: Secret("demo".utf8),
+            relayKey: RelayKey(text: bouncerKey), bundleID: bundle)
+        var device = try ZulipDevice(login, keeping: nil, using: &random)
+        try device.use(token: phone.kind == .apns ? .apns(hex: phone.token) : .fcm(phone.token))
+        var server = ZulipDemoServer()
+        try server.register(&device, at: world.now(), using: &random)
+        guard let registration = server.registration, let keyID = server.pushKeyID, let key = server.pushKey
         else { throw DemoFault(words: "the device had nothing to register") }
-        try await ask(origin.register(box, realm: realm), wire, "registration")
+        try await ask(origin.register(registration, realm: realm), wire, "registration")
 
         let notification = notification(name)
+        guard case .token(let tokenID) = registration.name else {
+            throw DemoFault(words: "the device registered in another form")
+        }
         let target = ZulipTarget(
-            kind: phone.kind, tokenID: box.tokenID, pushKeyID: key.id, key: try PushKey(base64: key.key))
+            kind: phone.kind, tokenID: tokenID, pushKeyID: keyID, key: try PushKey(base64: key))
         let sealed = try origin.notify(notification, to: [target], realm: realm, using: &random)
         guard let push = sealed.first else { throw DemoFault(words: "the origin sealed nothing") }
         try await ask(push, wire, "notification")
@@ -81,7 +84,7 @@ struct ZulipDemo: PhonesDemo {
 
     /// What each of them held in its hands.
     private func look(
-        _ phone: Phone, _ notification: ZulipNotification, _ delivery: Delivery, _ device: ZulipRoutine,
+        _ phone: Phone, _ notification: ZulipNotification, _ delivery: Delivery, _ device: ZulipDevice,
         realm: String, of host: String
     ) throws -> DemoReport {
         let json = try JSONValue.parse(delivery.body)
@@ -90,7 +93,7 @@ struct ZulipDemo: PhonesDemo {
         guard let keyID, let ciphertext = content["encrypted_data"]?.string else {
             throw DemoFault(words: "what arrived has another form")
         }
-        let opened = try device.open(pushKeyID: keyID, encryptedData: Secret(ciphertext.utf8))
+        let opened = try device.open(Delivered(json: Secret(delivery.body)), at: world.now()).content
         let service = phone.kind == .apns ? "APNs" : "FCM"
         return DemoReport(
             phone.name,
