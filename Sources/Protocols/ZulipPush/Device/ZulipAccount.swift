@@ -1,26 +1,26 @@
-public import PushModel
+package import PushModel
 
 /// One login on a phone: whose notifications these are.
-public struct ZulipAccount: Sendable, Hashable {
-    public var realmURL: String
-    public var userID: Int64
+package struct ZulipAccount: Sendable, Hashable {
+    package var realmURL: String
+    package var userID: Int64
 
-    public init(realmURL: String, userID: Int64) {
+    package init(realmURL: String, userID: Int64) {
         self.realmURL = realmURL
         self.userID = userID
     }
 }
 
 /// A push key that a phone holds. Kept out of backups (§8).
-public struct HeldPushKey: Sendable {
+package struct HeldPushKey: Sendable {
     /// Random, unique on the phone over all accounts.
-    public let id: UInt32
-    public let key: PushKey
-    public let createdAt: UnixTime
+    package let id: UInt32
+    package let key: PushKey
+    package let createdAt: UnixTime
     /// Since when a newer key has taken over; it still opens what was sealed before.
-    public var supersededAt: UnixTime?
+    package var supersededAt: UnixTime?
 
-    public init(id: UInt32, key: PushKey, createdAt: UnixTime, supersededAt: UnixTime? = nil) {
+    package init(id: UInt32, key: PushKey, createdAt: UnixTime, supersededAt: UnixTime? = nil) {
         self.id = id
         self.key = key
         self.createdAt = createdAt
@@ -29,15 +29,15 @@ public struct HeldPushKey: Sendable {
 }
 
 /// What the server shows of one device: a row of `devices` (§3.5). All members may be null.
-public struct ZulipDeviceState: Sendable, Hashable {
-    public var pushKeyID: UInt32?
-    public var tokenID: TokenID?
-    public var pendingTokenID: TokenID?
+package struct ZulipDeviceState: Sendable, Hashable {
+    package var pushKeyID: UInt32?
+    package var tokenID: TokenID?
+    package var pendingTokenID: TokenID?
     /// Unix seconds.
-    public var tokenUpdatedAt: Int64?
-    public var errorCode: String?
+    package var tokenUpdatedAt: Int64?
+    package var errorCode: String?
 
-    public init(
+    package init(
         pushKeyID: UInt32? = nil, tokenID: TokenID? = nil, pendingTokenID: TokenID? = nil,
         tokenUpdatedAt: Int64? = nil, errorCode: String? = nil
     ) {
@@ -50,14 +50,14 @@ public struct ZulipDeviceState: Sendable, Hashable {
 }
 
 /// Where Apple or Google reach this phone.
-public struct DevicePushToken: Sendable {
-    public let kind: TokenKind
+package struct DevicePushToken: Sendable {
+    package let kind: TokenKind
     /// As the app sends it: hex digits for APNs.
-    public let token: Secret
+    package let token: Secret
     /// The app's bundle id for APNs; `nil` for FCM.
-    public let appID: String?
+    package let appID: String?
 
-    public init(kind: TokenKind, token: Secret, appID: String?) {
+    package init(kind: TokenKind, token: Secret, appID: String?) {
         self.kind = kind
         self.token = token
         self.appID = appID
@@ -65,29 +65,29 @@ public struct DevicePushToken: Sendable {
 }
 
 /// The body of `mobile_push/register` (§3.3): form fields. `device_id` is the app's to add.
-public struct DeviceRegistrationCall: Sendable {
+package struct DeviceRegistrationCall: Sendable {
     /// Sent where the server does not have the newest key.
-    public struct KeyGroup: Sendable {
-        public let id: UInt32
+    package struct KeyGroup: Sendable {
+        package let id: UInt32
         /// Base64 of 33 bytes.
-        public let key: Secret
+        package let key: Secret
     }
 
     /// Sent where the registration is new, failed, changed or old.
-    public struct TokenGroup: Sendable {
-        public let kind: TokenKind
-        public let tokenID: TokenID
+    package struct TokenGroup: Sendable {
+        package let kind: TokenKind
+        package let tokenID: TokenID
         /// Base64, as baked into the app.
-        public let bouncerKey: String
+        package let bouncerKey: String
         /// Base64 of the sealed registration.
-        public let sealedRegistration: Secret
+        package let sealedRegistration: Secret
     }
 
-    public let key: KeyGroup?
-    public let token: TokenGroup?
+    package let key: KeyGroup?
+    package let token: TokenGroup?
 
     /// Names and values before percent-encoding.
-    public var fields: [(name: String, value: Secret)] {
+    package var fields: [(name: String, value: Secret)] {
         var fields: [(name: String, value: Secret)] = []
         if let key {
             fields.append(("push_key_id", Secret(String(key.id).utf8)))

@@ -1,16 +1,16 @@
-public import PushModel
+package import PushModel
 import Primitives
 import WireFormats
 
 /// What an app is built with.
-public struct ZulipAppBuild: Sendable, Hashable {
+package struct ZulipAppBuild: Sendable, Hashable {
     /// Base64 of the relay's public key: what `sealbell keys new zulip` printed.
-    public let bouncerKey: String
+    package let bouncerKey: String
     /// What the app speaks, in its order of preference.
-    public let profiles: [ZulipProfile]
+    package let profiles: [ZulipProfile]
 
     /// - Throws: `.unknownBouncerKey` for a text that is no key to which a registration can be sealed.
-    public init(
+    package init(
         bouncerKey: String, profiles: [ZulipProfile] = ZulipProfile.preference
     ) throws(ZulipError) {
         // The same rule as for a phone's key: canonical base64 of 32 bytes, no weak point.
@@ -21,19 +21,19 @@ public struct ZulipAppBuild: Sendable, Hashable {
 }
 
 /// A start of the app, with what the system and the server say.
-public struct ZulipStart: Sendable {
+package struct ZulipStart: Sendable {
     /// `nil`: the server did not answer; the route of the last start holds.
-    public let serverSettings: ZulipServerSettings?
-    public let build: ZulipAppBuild
+    package let serverSettings: ZulipServerSettings?
+    package let build: ZulipAppBuild
     /// `nil`: the system has given none yet.
-    public let token: DevicePushToken?
+    package let token: DevicePushToken?
     /// The user's setting: no notifications but encrypted ones.
-    public let requireEndToEnd: Bool
+    package let requireEndToEnd: Bool
     /// What the app keeps where no backup reaches: ``ZulipRoutine/newMarker(using:)``, made where there is
     /// none. Data that were made beside another marker are another phone's.
-    public let marker: Secret
+    package let marker: Secret
 
-    public init(
+    package init(
         serverSettings: ZulipServerSettings?, build: ZulipAppBuild, token: DevicePushToken?,
         requireEndToEnd: Bool = false, marker: Secret
     ) {
@@ -46,25 +46,25 @@ public struct ZulipStart: Sendable {
 }
 
 /// What a server answered to a call of this device.
-public struct ZulipDeviceAnswer: Sendable {
+package struct ZulipDeviceAnswer: Sendable {
     /// `nil`: nobody answered.
-    public let status: Int?
+    package let status: Int?
     /// The value of `Retry-After`, if there was one.
-    public let retryAfter: String?
-    public let body: Secret
+    package let retryAfter: String?
+    package let body: Secret
 
-    public init(status: Int?, retryAfter: String? = nil, body: Secret = Secret([])) {
+    package init(status: Int?, retryAfter: String? = nil, body: Secret = Secret([])) {
         self.status = status
         self.retryAfter = retryAfter
         self.body = body
     }
 
     /// Nothing came back.
-    public static let none = ZulipDeviceAnswer(status: nil)
+    package static let none = ZulipDeviceAnswer(status: nil)
 }
 
 /// What happens to a phone.
-public enum ZulipDeviceEvent: Sendable {
+package enum ZulipDeviceEvent: Sendable {
     /// The app starts, the user logs in or changes the setting, or the server's settings were fetched again.
     case start(ZulipStart)
     /// The system gave a token, the first or another.
@@ -92,7 +92,7 @@ public enum ZulipDeviceEvent: Sendable {
 }
 
 /// What an app has to do.
-public enum ZulipDeviceAction: Sendable {
+package enum ZulipDeviceAction: Sendable {
     /// Make this call with the user's API key, and bring its answer to ``ZulipDeviceEvent/answer(call:_:)``.
     case call(ZulipDeviceCall)
     /// Bring ``ZulipDeviceEvent/tick`` at that time; in the place of an earlier one.
@@ -108,7 +108,7 @@ public enum ZulipDeviceAction: Sendable {
 }
 
 /// What a user is told. docs/guides/zulip.md has a sentence for each.
-public enum ZulipNotice: String, Sendable, Hashable, CaseIterable {
+package enum ZulipNotice: String, Sendable, Hashable, CaseIterable {
     case notSetUp = "not_set_up"
     case logInAgain = "log_in_again"
     case serverRefuses = "server_refuses"

@@ -1,8 +1,8 @@
-public import PushModel
+package import PushModel
 import WireFormats
 
 /// A push as the system handed it to the app, still sealed (§14.1): APNs' `userInfo`, FCM's `data`.
-public struct ZulipDelivery: Sendable {
+package struct ZulipDelivery: Sendable {
     /// Whom it is for, in the words of its profile.
     enum Address: Sendable, Hashable {
         /// `push_key_id` (v12).
@@ -12,7 +12,7 @@ public struct ZulipDelivery: Sendable {
     }
 
     /// Which kind of content it has. It opens with a key of that profile, and with no other.
-    public let profile: ZulipProfile
+    package let profile: ZulipProfile
     let address: Address
     /// `encrypted_data` or `encrypted_content`, base64.
     let content: Secret
@@ -23,7 +23,7 @@ public struct ZulipDelivery: Sendable {
     /// - Parameter json: at most ``ZulipLimits/deliveredBytes``.
     /// - Throws: `.foreignPush` for what is not of this protocol, which an app may have use for elsewhere,
     ///   for an id that is none, and for marks of two profiles.
-    public init(delivered json: Secret) throws(ZulipError) {
+    package init(delivered json: Secret) throws(ZulipError) {
         guard json.count <= ZulipLimits.deliveredBytes,
             // Whatever cannot be read is not of this protocol.
             let found = json.reveal({ try? Self.find($0, ZulipLimits.deliveredDepth) })

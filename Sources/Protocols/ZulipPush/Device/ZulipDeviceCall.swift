@@ -1,9 +1,9 @@
-public import PushModel
+package import PushModel
 import WireFormats
 
 /// A call to the account's server: a POST of a form, with the user's API key (§3, §14.1).
-public struct ZulipDeviceCall: Sendable {
-    public enum Kind: Sendable, Hashable {
+package struct ZulipDeviceCall: Sendable {
+    package enum Kind: Sendable, Hashable {
         /// `register_client_device`: asks for a `device_id` (v12).
         case addDevice
         /// `mobile_push/register`.
@@ -15,14 +15,14 @@ public struct ZulipDeviceCall: Sendable {
         case test
     }
 
-    public let number: UInt64
-    public let kind: Kind
-    public let profile: ZulipProfile
+    package let number: UInt64
+    package let kind: Kind
+    package let profile: ZulipProfile
     /// Names and values before percent-encoding.
-    public let fields: [(name: String, value: Secret)]
+    package let fields: [(name: String, value: Secret)]
 
     /// Below the realm's URL.
-    public var path: String {
+    package var path: String {
         switch kind {
         case .addDevice: "/api/v1/register_client_device"
         case .register: "/api/v1/mobile_push/register"
@@ -32,7 +32,7 @@ public struct ZulipDeviceCall: Sendable {
     }
 
     /// The form, percent-encoded: `application/x-www-form-urlencoded`.
-    public var body: Secret {
+    package var body: Secret {
         let plain = fields.map { ($0.name, $0.value.reveal { Array($0) }) }
         var encoded = Form(plain).encoded()
         defer { encoded.withUnsafeMutableBytes { wipe($0) } }

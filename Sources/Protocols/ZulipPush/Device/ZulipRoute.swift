@@ -15,7 +15,7 @@ extension ZulipRoutine {
     ///
     /// - Parameter profiles: those that the app speaks, in its order of preference.
     /// - Parameter requireEndToEnd: the user's setting.
-    public static func route(
+    package static func route(
         serverSettings: ZulipServerSettings, profiles: [ZulipProfile] = ZulipProfile.preference,
         requireEndToEnd: Bool
     ) -> ZulipRoute {

@@ -1,5 +1,5 @@
 import Primitives
-public import PushModel
+package import PushModel
 import WireFormats
 
 // What an app keeps of an account: rows of texts behind a head with a version and a digest.
@@ -7,12 +7,12 @@ import WireFormats
 extension ZulipRoutine {
     /// What to keep over a restart, where the app keeps its keys and no backup reaches: after each
     /// ``take(_:now:beside:using:)``. It holds the account's keys and the device token.
-    public func encoded() -> Secret { KeptForm.write("zulip-device", keptRows) }
+    package func encoded() -> Secret { KeptForm.write("zulip-device", keptRows) }
 
     /// The same account after a restart.
     ///
     /// - Throws: `.malformedRow` for what ``encoded()`` has not written, whatever is wrong with it.
-    public init(keeping kept: Secret) throws(ZulipError) {
+    package init(keeping kept: Secret) throws(ZulipError) {
         let rows: [[Secret]]
         do throws(DeviceError) {
             rows = try KeptForm.read("zulip-device", kept, atMost: ZulipLimits.keptBytes)

@@ -1,5 +1,5 @@
 import Primitives
-public import PushModel
+package import PushModel
 
 extension ZulipRoutine {
     /// Finds the account that a push is for, former ids included, and opens it there.
@@ -13,14 +13,14 @@ extension ZulipRoutine {
     /// - Throws: `.foreignPush`; `.unknownPushKey` and `.unknownAccount` where no account has that id in the
     ///   push's own profile; `.doesNotOpen`; `.malformedContent`; `.foreignContent` for what is sealed to an
     ///   account and is of another.
-    public static func open(
+    package static func open(
         delivered json: Secret, for devices: [ZulipRoutine], now: UnixTime
     ) throws(ZulipError) -> (place: Int, notification: ZulipNotification?) {
         try open(try ZulipDelivery(delivered: json), for: devices, now: now)
     }
 
     /// The same for a push that was read.
-    public static func open(
+    package static func open(
         _ delivery: ZulipDelivery, for devices: [ZulipRoutine], now: UnixTime
     ) throws(ZulipError) -> (place: Int, notification: ZulipNotification?) {
         var fault = ZulipError(delivery.profile == .v12 ? .unknownPushKey : .unknownAccount)

@@ -1,11 +1,11 @@
 import Primitives
-public import PushModel
+package import PushModel
 
 // The routine of §14.12: what happens to a phone goes in, what the app has to do comes out.
 
 extension ZulipRoutine {
     /// A marker for ``ZulipStart/marker``: 16 random bytes, which tell nothing.
-    public static func newMarker(using generator: inout some RandomNumberGenerator) -> Secret {
+    package static func newMarker(using generator: inout some RandomNumberGenerator) -> Secret {
         randomSecret(ZulipLimits.markerBytes.lowerBound, &generator)
     }
 
@@ -17,7 +17,7 @@ extension ZulipRoutine {
     /// - Returns: what the app has to do, in that order.
     /// - Throws: `.invalidRegistration` for a token that no relay takes; `.malformedAnswer` for a state or
     ///   events that are not of the protocol: fetch the state anew, later. Nothing has changed then.
-    public mutating func take(
+    package mutating func take(
         _ event: ZulipDeviceEvent, now: UnixTime, beside others: [ZulipRoutine] = [],
         using generator: inout some RandomNumberGenerator
     ) throws(ZulipError) -> [ZulipDeviceAction] {
@@ -55,17 +55,17 @@ extension ZulipRoutine {
     }
 
     /// When ``ZulipDeviceEvent/tick`` is wanted; `nil` when nothing waits for time.
-    public var nextDeadline: UnixTime? { routine.deadline }
+    package var nextDeadline: UnixTime? { routine.deadline }
 
     /// `last_acked_push_token` of the specification: what the server last took, exactly as the system gave
     /// it.
-    public var lastAcknowledgedToken: Secret? { routine.acknowledged?.token }
+    package var lastAcknowledgedToken: Secret? { routine.acknowledged?.token }
 
     /// Asks the server for a test notification to this phone (§3.4). Its answer changes nothing here;
     /// `NO_ACTIVE_PUSH_DEVICE` in it says that nothing is set up yet.
     ///
     /// - Returns: `nil` before anything is registered.
-    public mutating func testNotification() -> ZulipDeviceCall? {
+    package mutating func testNotification() -> ZulipDeviceCall? {
         guard let current = routine.current, let id = current.id, current.isAcknowledged else { return nil }
         return call(.test, current.profile, id)
     }

@@ -1,5 +1,5 @@
 import Primitives
-public import PushModel
+package import PushModel
 import WireFormats
 
 /// The device: one account on one phone, in any profile. A value; it sends nothing.
@@ -10,26 +10,26 @@ import WireFormats
 ///
 /// The calls below that name no event are the deployed profile's own steps (§8), for an app that has a
 /// routine already.
-public struct ZulipRoutine: Sendable {
-    public let account: ZulipAccount
+package struct ZulipRoutine: Sendable {
+    package let account: ZulipAccount
     /// Of v12, oldest first.
-    public internal(set) var keys: [HeldPushKey]
+    package internal(set) var keys: [HeldPushKey]
     var routine = DeviceRoutine()
 
     /// - Parameter keys: as kept from the last run, oldest first.
-    public init(account: ZulipAccount, keys: [HeldPushKey] = []) {
+    package init(account: ZulipAccount, keys: [HeldPushKey] = []) {
         self.account = account
         self.keys = keys.sorted { $0.createdAt < $1.createdAt }
     }
 
     /// The key that new notifications should be sealed with.
-    public var newestKey: HeldPushKey? { keys.last }
+    package var newestKey: HeldPushKey? { keys.last }
 
     /// Makes a key where there is none or the newest is 30 days old, marks superseded keys, and deletes those
     /// that were superseded 30 days ago (§8).
     ///
     /// - Parameter taken: ids that other accounts of this phone use.
-    public mutating func tendKeys(
+    package mutating func tendKeys(
         now: UnixTime, taken: Set<UInt32> = [], using generator: inout some RandomNumberGenerator
     ) {
         if newestKey.map({ now.since($0.createdAt) >= ZulipLimits.pushKeyLife }) ?? true {
@@ -44,7 +44,7 @@ public struct ZulipRoutine: Sendable {
     }
 
     /// Notes what the server shows: keys older than the one it has are superseded.
-    public mutating func observe(_ state: ZulipDeviceState, now: UnixTime) {
+    package mutating func observe(_ state: ZulipDeviceState, now: UnixTime) {
         guard let shown = keys.firstIndex(where: { $0.id == state.pushKeyID }) else { return }
         for index in 0..<shown where keys[index].supersededAt == nil { keys[index].supersededAt = now }
     }
@@ -56,7 +56,7 @@ public struct ZulipRoutine: Sendable {
     /// - Returns: `nil` when there is nothing to send.
     /// - Throws: `.unknownPushKey` before ``tendKeys(now:taken:using:)`` has made a key;
     ///   `.invalidRegistration` for a token that no relay takes; `.unknownBouncerKey` for a key that is none.
-    public func register(
+    package func register(
         _ state: ZulipDeviceState, token: DevicePushToken, bouncerKey: String, now: UnixTime,
         using generator: inout some RandomNumberGenerator
     ) throws(ZulipError) -> DeviceRegistrationCall? {
@@ -81,7 +81,7 @@ public struct ZulipRoutine: Sendable {
     /// - Parameter encryptedData: `encrypted_data` of the push, base64.
     /// - Returns: `nil` for a type that this version does not know: to be dropped silently.
     /// - Throws: `.unknownPushKey`, `.doesNotOpen`, `.malformedContent`, `.foreignContent`.
-    public func open(pushKeyID: UInt32, encryptedData: Secret) throws(ZulipError) -> ZulipNotification? {
+    package func open(pushKeyID: UInt32, encryptedData: Secret) throws(ZulipError) -> ZulipNotification? {
         guard let held = keys.first(where: { $0.id == pushKeyID }) else { throw ZulipError(.unknownPushKey) }
         return try ZulipNotification.read(try ContentBox.open(encryptedData, with: held.key), for: account)
     }

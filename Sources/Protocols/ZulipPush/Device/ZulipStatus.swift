@@ -1,22 +1,22 @@
-public import PushModel
-public import SealbellKit
+package import PushModel
+package import SealbellKit
 
 /// How an account stands with its server (§14.12): for the app's settings page.
-public struct ZulipStatus: Sendable, Hashable {
+package struct ZulipStatus: Sendable, Hashable {
     /// The specification's words; `none`: the server has nothing of this phone.
-    public typealias State = DeviceStatus.State
+    package typealias State = DeviceStatus.State
     /// What the user can do. docs/guides/zulip.md has a sentence for each.
-    public typealias Advice = DeviceStatus.Advice
+    package typealias Advice = DeviceStatus.Advice
 
-    public let state: State
+    package let state: State
     /// For how long it has been that.
-    public let age: Duration
+    package let age: Duration
     /// Why it failed, in upper case; `nil` where it did not, or the server's word is none.
-    public let errorCode: String?
+    package let errorCode: String?
     /// Whether to say nothing yet: it is being seen to, and the login or the last acknowledged call is less
     /// than five minutes old.
-    public let isQuiet: Bool
-    public let advice: Advice
+    package let isQuiet: Bool
+    package let advice: Advice
 }
 
 /// What a server shows of one registration.
@@ -37,7 +37,7 @@ enum ShownState: Sendable, Hashable {
 
 extension ZulipRoutine {
     /// How an account stands with its server.
-    public static func status(of device: ZulipRoutine, now: UnixTime) -> ZulipStatus {
+    package static func status(of device: ZulipRoutine, now: UnixTime) -> ZulipStatus {
         let routine = device.routine
         let advice = routine.advice(now)
         let isSeenTo = advice == .none || advice == .wait || advice == .retrying

@@ -44,7 +44,7 @@ extension ZulipOrigin {
     }
 
     /// As above, for a device of v12 that is a value of this library.
-    public func register(_ token: DeviceRegistrationCall.TokenGroup, realm: String) -> ZulipCall {
+    package func register(_ token: DeviceRegistrationCall.TokenGroup, realm: String) -> ZulipCall {
         register(
             SealedRegistration(
                 .token(token.tokenID), kind: token.kind, bouncerKey: token.bouncerKey,

@@ -1,5 +1,5 @@
 package import Primitives
-public import PushModel
+package import PushModel
 import WireFormats
 
 /// The public half of an account's pair: an X25519 key with which a box can be sealed (§14.4).
@@ -38,9 +38,9 @@ public struct PushPublicKey: Sendable, Hashable {
 }
 
 /// The sealed content of a zap notification: base64 of libsodium's sealed box to the account's key (§14.9).
-public enum AccountBox {
+package enum AccountBox {
     /// Bytes beyond the plaintext: ephemeral key 32, authenticator 16.
-    public static let overheadBytes = 48
+    package static let overheadBytes = 48
 
     /// Seals a content with an ephemeral pair that is used for nothing else.
     ///
@@ -63,7 +63,7 @@ public enum AccountBox {
     /// Seals a content.
     ///
     /// - Parameter generator: the ephemeral pair comes from here; in production the system's.
-    public static func seal(
+    package static func seal(
         _ plain: Secret, to key: PushPublicKey, using generator: inout some RandomNumberGenerator
     ) throws(ZulipError) -> Secret {
         let pair: X25519KeyPair

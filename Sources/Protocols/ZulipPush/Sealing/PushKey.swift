@@ -40,9 +40,9 @@ public struct PushKey: Sendable {
 }
 
 /// The sealed content of a notification: base64 of nonce (24 bytes) ‖ secret box (§2).
-public enum ContentBox {
+package enum ContentBox {
     /// Bytes beyond the plaintext: nonce 24, authenticator 16.
-    public static let overheadBytes = 40
+    package static let overheadBytes = 40
 
     /// Seals a content with a nonce of 24 random bytes.
     ///
@@ -59,7 +59,7 @@ public enum ContentBox {
     ///
     /// - Parameter base64: `encrypted_data` as it came.
     /// - Throws: `.doesNotOpen`, whatever the reason.
-    public static func open(_ base64: Secret, with key: PushKey) throws(ZulipError) -> Secret {
+    package static func open(_ base64: Secret, with key: PushKey) throws(ZulipError) -> Secret {
         try base64.reveal { (text) throws(ZulipError) in
             do {
                 let bytes = try Base64.decode(text)

@@ -1,16 +1,16 @@
-public import PushModel
+package import PushModel
 import WireFormats
 
 /// What a server tells everybody of itself (`GET /api/v1/server_settings`, §3.6), as far as it decides how a
 /// phone registers.
-public struct ZulipServerSettings: Sendable, Hashable {
+package struct ZulipServerSettings: Sendable, Hashable {
     /// `zulip_feature_level`; 0 where there is none, or no whole number.
-    public let featureLevel: Int64
+    package let featureLevel: Int64
     /// `encrypted_push_notifications`: the server speaks the specification's own form. Only JSON `true` is
     /// yes (§14.13).
-    public let encryptedPushNotifications: Bool
+    package let encryptedPushNotifications: Bool
 
-    public init(featureLevel: Int64, encryptedPushNotifications: Bool = false) {
+    package init(featureLevel: Int64, encryptedPushNotifications: Bool = false) {
         self.featureLevel = featureLevel
         self.encryptedPushNotifications = encryptedPushNotifications
     }
@@ -19,7 +19,7 @@ public struct ZulipServerSettings: Sendable, Hashable {
     ///
     /// - Parameter body: at most ``ZulipLimits/settingsBytes``.
     /// - Throws: `.malformedAnswer` for what is no JSON object, and for an answer that says `error`.
-    public init(_ body: Secret) throws(ZulipError) {
+    package init(_ body: Secret) throws(ZulipError) {
         guard body.count <= ZulipLimits.settingsBytes else { throw ZulipError(.malformedAnswer) }
         self = try body.reveal { (bytes) throws(ZulipError) in
             do { return try Self.read(bytes) } catch { throw ZulipError(.malformedAnswer) }
@@ -58,7 +58,7 @@ public struct ZulipServerSettings: Sendable, Hashable {
     }
 
     /// Whether the server speaks a profile.
-    public func has(_ profile: ZulipProfile) -> Bool {
+    package func has(_ profile: ZulipProfile) -> Bool {
         switch profile {
         case .v12: featureLevel >= 468
         case .zap: encryptedPushNotifications
