@@ -168,6 +168,14 @@ extension ZulipDevice {
         if start.isDone { try see(.events(events), now) }
     }
 
+    /// The server has answered 401 to a call of the app's own: nothing is called before a device is made with
+    /// another API key.
+    public mutating func seeRefusedLogin(at now: UnixTime) {
+        var generator = SystemRandomNumberGenerator()
+        take(.keyRefused, now, &generator)
+        queue.end()
+    }
+
     private mutating func see(_ event: ZulipDeviceEvent, _ now: UnixTime) throws(DeviceError) {
         var generator = SystemRandomNumberGenerator()
         guard take(event, now, &generator) else { throw DeviceError(.malformedContent, "malformedAnswer") }

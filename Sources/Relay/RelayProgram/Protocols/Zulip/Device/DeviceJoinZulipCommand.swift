@@ -97,12 +97,12 @@ struct DeviceJoinZulipCommand: SealbellCommand {
         let isNew = !PlayedFile.isThere(path, limitBytes: PlayedZulip.limitBytes)
         var played = try isNew ? newPhone(shell) : PlayedZulip(file: path)
         if !isNew { try change(&played, shell) }
-        let (index, hasNewKey) = try await account(url, &played, shell)
+        let index = try await account(url, &played, shell)
         let phone = try place.phone(played, shell)
-        // Kept before a server hears of it.
+        // What makes no device is not kept, and what does is, before a server hears of it.
+        _ = try await phone.status(index)
         try await phone.keep()
         let route = try await phone.start(index)
-        if hasNewKey { try await phone.take(index, .apiKey) }
         guard route != nil else {
             throw CommandFailure(.unavailable, "The phone is not registered; give the command again later.")
         }
@@ -180,7 +180,7 @@ struct DeviceJoinZulipCommand: SealbellCommand {
     /// The account of that server and user, changed where options say so, or a new one.
     private func account(
         _ url: String, _ played: inout PlayedZulip, _ shell: Shell
-    ) async throws(CommandFailure) -> (index: Int, hasNewKey: Bool) {
+    ) async throws(CommandFailure) -> Int {
         var given = key.map { Secret($0.utf8) }
         if let keyFile {
             given = try CredentialShelf.read(joinPath(shell.facts.workingDirectory, keyFile)).trimmed
@@ -194,7 +194,7 @@ struct DeviceJoinZulipCommand: SealbellCommand {
         guard !user.contains(":"), user.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
             throw CommandFailure(.usage, "--user: No name that a server could take.")
         }
-        let device = try await logIn(url, user, apiKey, shell)
+        let (realmURL, userID) = try await logIn(url, user, apiKey, shell)
         guard let known else {
             guard played.accounts.count < PlayedZulip.accounts else {
                 throw CommandFailure(
@@ -204,23 +204,25 @@ struct DeviceJoinZulipCommand: SealbellCommand {
                 PlayedZulip.Account(
                     url: url, user: user, apiKey: apiKey,
                     profile: profile.flatMap { ZulipProfile(rawValue: $0) },
-                    requiresEncryption: requiresEncryption, device: device))
-            return (played.accounts.count - 1, false)
+                    requiresEncryption: requiresEncryption, realmURL: realmURL, userID: userID))
+            return played.accounts.count - 1
         }
-        let hasNewKey = !(played.accounts[known].apiKey == apiKey)
         played.accounts[known].apiKey = apiKey
         if let profile { played.accounts[known].profile = ZulipProfile(rawValue: profile) }
         if requiresEncryption { played.accounts[known].requiresEncryption = true }
         played.accounts[known].isForgotten = false
         // The server may have become another's.
-        if played.accounts[known].device.account != device.account { played.accounts[known].device = device }
-        return (known, hasNewKey)
+        if played.accounts[known].realmURL != realmURL || played.accounts[known].userID != userID {
+            played.accounts[known].kept = nil
+            (played.accounts[known].realmURL, played.accounts[known].userID) = (realmURL, userID)
+        }
+        return known
     }
 
     /// Asks the server whose key this is, before anything is written.
     private func logIn(
         _ url: String, _ user: String, _ apiKey: Secret, _ shell: Shell
-    ) async throws(CommandFailure) -> ZulipRoutine {
+    ) async throws(CommandFailure) -> (realmURL: String, userID: Int64) {
         let line = ZulipLine(url, user: user, apiKey: apiKey, try place.web(shell), shell)
         let settings = await line.settings()
         guard let facts = settings.success(limitBytes: ZulipLine.answerBytes) else {
@@ -239,7 +241,6 @@ struct DeviceJoinZulipCommand: SealbellCommand {
             throw CommandFailure(.usage, words + ": give --user-id.")
         }
         // Notifications name the organization by it; a server of old says nothing.
-        return ZulipRoutine(
-            account: ZulipAccount(realmURL: facts["realm_url"]?.string ?? url, userID: userID))
+        return (facts["realm_url"]?.string ?? url, userID)
     }
 }

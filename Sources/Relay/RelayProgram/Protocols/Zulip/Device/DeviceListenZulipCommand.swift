@@ -201,7 +201,7 @@ struct DeviceOpenZulipCommand: SealbellCommand {
             let body =
                 try named.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
                 ?? shell.input(ZulipLimits.deliveredBytes + 1)
-            return await phone.open(body) ? .done : .failed
+            return try await phone.open(body) ? .done : .failed
         }
         let (opened, others) = try await phone.receive(try SandboxDeliveries(directory, shell))
         if opened + others == 0 { shell.out("nothing new") }

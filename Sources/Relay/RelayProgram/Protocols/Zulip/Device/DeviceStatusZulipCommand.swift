@@ -29,7 +29,7 @@ struct DeviceStatusZulipCommand: SealbellCommand {
                 let route = try await phone.start(index)
                 if case .encrypted = route { try await phone.fetch(index) }
                 await phone.close(index)
-                if ending == .done { ending = await phone.status(index).ending() }
+                if ending == .done { ending = try await phone.status(index).ending() }
             } catch {
                 // The status is of what is kept, then.
                 faults[index] = error
@@ -37,26 +37,27 @@ struct DeviceStatusZulipCommand: SealbellCommand {
             }
         }
         if json {
-            await shell.out(Self.json(phone, indices))
+            try await shell.out(json(phone, indices, shell.world.now()))
         } else {
-            for index in indices { await tell(phone, index, shell) }
+            for index in indices { try await tell(phone, index, shell) }
         }
         for fault in faults.values { fault.lines.forEach(shell.err) }
         return ending
     }
 
-    private func tell(_ phone: ZulipPhone, _ index: Int, _ shell: Shell) async {
+    private func tell(_ phone: ZulipPhone, _ index: Int, _ shell: Shell) async throws(CommandFailure) {
         let account = await phone.played.accounts[index]
         let head = "\(account.user) at \(account.url)"
         guard !account.isForgotten else {
             shell.out("\(head): not registered")
             return options.place.next("join \(account.url) --user \(account.user)", shell)
         }
-        let status = await phone.status(index)
+        let status = try await phone.status(index)
         let profile = account.spoken.map { ", profile \($0.rawValue)" } ?? ""
         let id = account.registration.map { ", id \($0)" } ?? ""
-        shell.out("\(head): \(status.state.rawValue) for \(ZulipWords.age(status.age))\(profile)\(id)")
-        if let code = status.errorCode { shell.out("  code \(code)") }
+        let age = ZulipWords.age(Self.age(status, shell.world.now()))
+        shell.out("\(head): \(status.state.rawValue) for \(age)\(profile)\(id)")
+        if let code = status.detail { shell.out("  code \(code)") }
         shell.out("  \(ZulipWords.sentence(status))")
         switch status.advice {
         case .none where status.state == .active: options.place.next("listen", shell)
@@ -70,26 +71,32 @@ struct DeviceStatusZulipCommand: SealbellCommand {
         }
     }
 
-    private static func json(_ phone: ZulipPhone, _ indices: [Int]) async -> String {
+    private static func age(_ status: DeviceStatus, _ now: UnixTime) -> Duration {
+        max(.zero, now.since(status.since ?? now))
+    }
+
+    private func json(
+        _ phone: ZulipPhone, _ indices: [Int], _ now: UnixTime
+    ) async throws(CommandFailure) -> String {
         var writer = JSONWriter(reserving: 1 << 12)
         writer.beginObject()
         writer.key("accounts")
         writer.beginArray()
         for index in indices {
             let account = await phone.played.accounts[index]
-            let status = await phone.status(index)
+            let status = try await phone.status(index)
             writer.beginObject()
             for (name, text) in [
                 ("url", account.url), ("user", account.user), ("profile", account.spoken?.rawValue),
                 ("id", account.registration), ("state", status.state.rawValue),
-                ("error_code", status.errorCode), ("advice", status.advice.rawValue),
+                ("error_code", status.detail), ("advice", status.advice.rawValue),
                 ("sentence", account.isForgotten ? nil : ZulipWords.sentence(status))
             ] {
                 writer.key(name)
                 if let text { writer.string(text) } else { writer.null() }
             }
             writer.key("age_seconds")
-            writer.int(status.age.components.seconds)
+            writer.int(Self.age(status, now).components.seconds)
             writer.key("is_quiet")
             writer.bool(status.isQuiet)
             writer.key("is_registered")

@@ -24,7 +24,7 @@ struct DeviceRepeatZulipCommand: SealbellCommand {
         try await options.begin(phone, index, shell)
         try await phone.fetch(index)
         // Where its day had come, it has just been done.
-        if await phone.registrations == 0 { try await phone.take(index, .again) }
+        if await phone.registrations == 0 { try await phone.registerAgain(index) }
         let told = await phone.registrations > 0
         let status = try await phone.settle(index)
         if !told { await phone.say(index, "nothing was told: see what it says below") }
@@ -104,17 +104,11 @@ struct DeviceForgetZulipCommand: SealbellCommand {
 extension PlayedZulipOptions {
     /// Tells a server to forget an account's registration, and puts a device of no registration in its place.
     func forget(_ phone: ZulipPhone, _ index: Int) async throws(CommandFailure) -> Ending {
-        let told = try await phone.take(index, .logout)
+        let told = try await phone.forget(index)
         let spoken = await phone.played.accounts[index].spoken
-        await phone.change { played in
-            let account = played.accounts[index].device.account
-            played.accounts[index].device = ZulipRoutine(account: account)
-            played.accounts[index].isForgotten = true
-            played.accounts[index].registration = nil
-        }
         if told.isEmpty { await phone.say(index, "the server was told nothing") }
         // Servers of v11 have no such call, and find the token dead at their next push.
-        let isHeard = told.allSatisfy { $0.status == 200 || spoken == .v11 && $0.status == 404 }
+        let isHeard = told.allSatisfy { $0 == 200 || spoken == .v11 && $0 == 404 }
         await phone.say(index, isHeard ? "forgotten" : "gone from the phone; the server may still send")
         return isHeard ? .done : .unavailable
     }
@@ -180,7 +174,7 @@ struct DeviceLeaveZulipCommand: SealbellCommand {
             ending = try await options.forget(phone, index)
         }
         await phone.say(index, "left")
-        await phone.change { $0.accounts.remove(at: index) }
+        await phone.remove(index)
         guard await phone.played.accounts.isEmpty else {
             try await phone.keep()
             return ending

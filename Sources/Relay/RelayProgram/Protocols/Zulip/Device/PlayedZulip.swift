@@ -40,11 +40,21 @@ struct PlayedZulip {
         var spoken: ZulipProfile?
         /// How the server knows the registration: `push_account_id`, in v12 `device_id`.
         var registration: String?
-        var device: ZulipRoutine
+        /// By which the server's notifications name it.
+        var realmURL: String
+        var userID: Int64
+        /// What the device has kept; `nil`: it is a new one.
+        var kept: Secret?
     }
 
-    func push() -> DevicePushToken {
-        DevicePushToken(kind: service, token: token, appID: service == .apns ? appID : nil)
+    /// - Throws: `CommandFailure` for a text that no push service gives out.
+    func push() throws(CommandFailure) -> DeviceToken {
+        do throws(DeviceError) {
+            switch service {
+            case .apns: return try .apns(hex: token.word)
+            case .fcm: return try .fcm(token.word)
+            }
+        } catch { throw CommandFailure(.failed, error.sentence) }
     }
 
     // MARK: The file
@@ -67,7 +77,7 @@ struct PlayedZulip {
         sandbox = members["sandbox"]?.played
         seen = SeenDeliveries(members["seen"]?.played)
         accounts = try PlayedFile.rows(kept, atMost: Self.accounts).map { row in
-            guard let account = try Account(row) else { throw FormatError(.wrongType) }
+            guard let account = Account(row) else { throw FormatError(.wrongType) }
             return account
         }
     }
@@ -94,9 +104,9 @@ struct PlayedZulip {
 }
 
 extension PlayedZulip.Account {
-    fileprivate init?(_ row: [String: Secret]) throws {
+    fileprivate init?(_ row: [String: Secret]) {
         guard let url = row["url"]?.played, let user = row["user"]?.played, let apiKey = row["api_key"],
-            let device = row["device"]
+            let realmURL = row["realm_url"]?.played, let userID = row["user_id"].flatMap({ Int64($0.played) })
         else { return nil }
         let profiles = ["profile", "spoken"].map { name in
             row[name].map { ZulipProfile(rawValue: $0.played) }
@@ -106,8 +116,8 @@ extension PlayedZulip.Account {
         self.init(
             url: url, user: user, apiKey: apiKey, profile: profiles[0] ?? nil,
             requiresEncryption: row["require_e2ee"] != nil, isForgotten: row["forgotten"] != nil,
-            spoken: profiles[1] ?? nil, registration: row["registration"]?.played,
-            device: try ZulipRoutine(keeping: device))
+            spoken: profiles[1] ?? nil, registration: row["registration"]?.played, realmURL: realmURL,
+            userID: userID, kept: row["device"])
     }
 
     fileprivate var members: [(name: String, value: Secret?)] {
@@ -117,7 +127,8 @@ extension PlayedZulip.Account {
             ("profile", profile.map { Secret($0.rawValue.utf8) }),
             ("require_e2ee", requiresEncryption ? yes : nil), ("forgotten", isForgotten ? yes : nil),
             ("spoken", spoken.map { Secret($0.rawValue.utf8) }),
-            ("registration", registration.map { Secret($0.utf8) }), ("device", device.encoded())
+            ("registration", registration.map { Secret($0.utf8) }), ("realm_url", Secret(realmURL.utf8)),
+            ("user_id", Secret(String(userID).utf8)), ("device", kept)
         ]
     }
 }
@@ -145,8 +156,7 @@ enum PlayedMarker {
             guard error == .missing else {
                 throw CommandFailure(.failed, "\(file): \(error.sentence)")
             }
-            var random = SystemRandomNumberGenerator()
-            let marker = ZulipRoutine.newMarker(using: &random)
+            let marker = ZulipLogin.newMarker()
             try replaceFile(file, marker.hexDigits)
             return marker
         }

@@ -73,7 +73,7 @@ struct PlayedZulipOptions: ParsableArguments {
     }
 }
 
-extension ZulipStatus {
+extension DeviceStatus {
     /// How a command ends that wanted it to be active.
     func ending() -> Ending {
         if state == .active { return .done }

@@ -21,8 +21,8 @@ struct ZulipLine: Sendable {
             return "no answer" + (fault.map { ". \($0.sentence)" } ?? "")
         }
 
-        var ofDevice: ZulipDeviceAnswer {
-            ZulipDeviceAnswer(status: status, retryAfter: retryAfter, body: body)
+        var ofCall: CallAnswer {
+            status.map { .http(status: $0, retryAfter: retryAfter, body: body) } ?? .none
         }
 
         /// The body, where it is JSON of a success.
@@ -84,7 +84,15 @@ struct ZulipLine: Sendable {
     /// Who this is: `user_id`.
     func me() async -> Answer { await ask(.get, "/api/v1/users/me") }
 
-    func make(_ call: ZulipDeviceCall) async -> Answer { await ask(.post, call.path, body: call.body) }
+    /// Makes a call of the device's, which has all that belongs to it.
+    func make(_ call: HTTPCall) async -> Answer {
+        guard let method = WebRequest.Method(rawValue: call.method) else { return Answer() }
+        let headers = call.headers.map { (name: $0.name, value: $0.value.word) }
+        return await ask(
+            WebRequest(
+                method, url: call.url, headers: headers, body: call.body.count == 0 ? nil : call.body,
+                answerLimitBytes: call.answerLimitBytes, deadline: patience, publicAddressesOnly: false))
+    }
 
     /// Opens an event queue, with the state beside it.
     func openQueue() async -> Answer {
@@ -121,9 +129,13 @@ struct ZulipLine: Sendable {
         var headers: [(name: String, value: String)] = []
         if !isOpen { headers.append(("Authorization", authorization)) }
         if body != nil { headers.append(("Content-Type", "application/x-www-form-urlencoded")) }
-        let request = WebRequest(
-            method, url: url + path, headers: headers, body: body, answerLimitBytes: limitBytes,
-            deadline: deadline ?? patience, publicAddressesOnly: false)
+        return await ask(
+            WebRequest(
+                method, url: url + path, headers: headers, body: body, answerLimitBytes: limitBytes,
+                deadline: deadline ?? patience, publicAddressesOnly: false))
+    }
+
+    private func ask(_ request: WebRequest) async -> Answer {
         do throws(WebError) {
             let answer = try await web.fetch(request)
             return Answer(status: answer.status, retryAfter: answer.retryAfter, body: answer.body)

@@ -4,7 +4,8 @@ import WebClient
 import WireFormats
 import ZulipPush
 
-/// A played phone at work: it carries out what the device library says, and keeps what that knows.
+/// A played phone at work: it makes the calls that its devices say, and keeps what they know. It has an event
+/// queue of its own for each account, as an app has that shows messages.
 actor ZulipPhone {
     private(set) var played: PlayedZulip
     /// Calls by which it has registered since the command began.
@@ -14,16 +15,12 @@ actor ZulipPhone {
     private let web: HTTPSFetch
     private let marker: Secret
     private var random = SystemRandomNumberGenerator()
+    /// Of the accounts that were looked at, by account.
+    private var devices: [Int: ZulipDevice] = [:]
     /// Event queues that are open, by account.
     private var queues: [Int: Queue] = [:]
     /// What was said of each account's status last.
     private var said: [Int: String] = [:]
-
-    /// What a server said to a call.
-    struct Told {
-        let kind: ZulipDeviceCall.Kind
-        let status: Int?
-    }
 
     /// An event queue at a server.
     private struct Queue {
@@ -41,12 +38,56 @@ actor ZulipPhone {
 
     func keep() throws(CommandFailure) { try played.write(file) }
 
-    func change(_ change: (inout PlayedZulip) -> Void) { change(&played) }
+    /// Takes an account out; those behind it move up.
+    func remove(_ index: Int) {
+        played.accounts.remove(at: index)
+        (devices, queues, said) = ([:], [:], [:])
+    }
 
     func line(_ index: Int) -> ZulipLine { ZulipLine(played.accounts[index], web, shell) }
 
-    func status(_ index: Int) -> ZulipStatus {
-        ZulipRoutine.status(of: played.accounts[index].device, now: shell.world.now())
+    /// The account's device, out of what was kept.
+    ///
+    /// - Throws: `CommandFailure` for what it has not kept.
+    private func device(_ index: Int) throws(CommandFailure) -> ZulipDevice {
+        if let device = devices[index] { return device }
+        let account = played.accounts[index]
+        do throws(DeviceError) {
+            let login = try ZulipLogin(
+                realmURL: account.realmURL, userID: account.userID, email: account.user,
+                apiKey: account.apiKey, relayKey: RelayKey(text: played.bouncerKey),
+                bundleID: played.appID ?? Self.unusedBundle, serverURL: account.url,
+                profiles: account.profile.map { [$0] } ?? ZulipProfile.preference,
+                requireEndToEnd: account.requiresEncryption, marker: marker, asksForEvents: false)
+            return try ZulipDevice(login, keeping: account.kept, using: &random)
+        } catch {
+            let words =
+                error.code == .malformedKept ? "\(file) holds no phone of this command's" : error.sentence
+            throw CommandFailure(.failed, words)
+        }
+    }
+
+    /// A phone of FCM's has no bundle id, and tells none.
+    private static let unusedBundle = "none"
+
+    /// Changes a device in one step, because other tasks do so between two.
+    @discardableResult
+    private func change<Result>(
+        _ index: Int, _ body: (inout ZulipDevice, UnixTime) throws(DeviceError) -> Result
+    ) throws(CommandFailure) -> Result {
+        var device = try device(index)
+        let result: Result
+        do throws(DeviceError) { result = try body(&device, shell.world.now()) } catch {
+            throw CommandFailure(error.code == .malformedContent ? .unavailable : .failed, error.sentence)
+        }
+        devices[index] = device
+        played.accounts[index].kept = device.kept
+        if case .encrypted(let profile) = device.route { played.accounts[index].spoken = profile }
+        return result
+    }
+
+    func status(_ index: Int) throws(CommandFailure) -> DeviceStatus {
+        try device(index).status(at: shell.world.now())
     }
 
     /// A line for the person, which names the account where there are several.
@@ -54,95 +95,87 @@ actor ZulipPhone {
         shell.out(played.accounts.count > 1 ? "\(played.accounts[index].user): \(text)" : text)
     }
 
-    // MARK: the routine
+    // MARK: the loop of an app
 
     /// Starts an account, as an app does.
     ///
     /// - Returns: how it registers at this server; `nil` where the server did not say what it can do.
     @discardableResult
     func start(_ index: Int) async throws(CommandFailure) -> ZulipRoute? {
-        let answer = await line(index).settings()
-        let account = played.accounts[index]
-        let build: ZulipAppBuild
-        do throws(ZulipError) {
-            build = try ZulipAppBuild(
-                bouncerKey: played.bouncerKey,
-                profiles: account.profile.map { [$0] } ?? ZulipProfile.preference)
-        } catch { throw CommandFailure(.usage, "--bouncer-key: \(error.sentence)") }
-        // A page that is none of this protocol's says nothing.
-        let settings = answer.status == 200 ? try? ZulipServerSettings(answer.body) : nil
-        var route: ZulipRoute?
-        if let settings {
-            let found = ZulipRoutine.route(
-                serverSettings: settings, profiles: build.profiles,
-                requireEndToEnd: account.requiresEncryption)
-            if case .encrypted(let profile) = found { played.accounts[index].spoken = profile }
-            route = found
-        } else {
-            say(index, "server: \(answer.words) when asked what it can do")
-        }
-        try await take(
-            index,
-            .start(
-                ZulipStart(
-                    serverSettings: settings, build: build, token: played.push(),
-                    requireEndToEnd: account.requiresEncryption, marker: marker)))
+        devices[index] = nil
+        let token = try played.push()
+        try change(index) { (device, _) throws(DeviceError) in try device.use(token: token) }
+        try await work(index)
+        let route = try self.device(index).route
+        if let words = route.flatMap({ ZulipWords.sentence($0) }) { say(index, words) }
         return route
     }
 
-    /// Takes what has happened to an account, keeps it, and does what follows.
+    /// Makes the calls that are due, until none is, and keeps what the device knows before each of them.
     ///
-    /// - Returns: what the server said to each call.
+    /// - Returns: the status of each answer that is not about the server's settings; `nil` where nobody
+    ///   answered.
     @discardableResult
-    func take(_ index: Int, _ event: ZulipDeviceEvent) async throws(CommandFailure) -> [Told] {
-        var told: [Told] = []
-        var events = [event]
-        // Ends: a call is answered once, and what an answer asks for at once is one more call at most.
-        while !events.isEmpty {
-            let actions = try step(index, events.removeFirst())
+    func work(_ index: Int) async throws(CommandFailure) -> [Int?] {
+        var told: [Int?] = []
+        // Ends: what is answered is not due again at once, and a call that nobody answers waits.
+        while true {
+            let calls = try change(index) { (device, now) in device.due(at: now, using: &random) }
             try keep()
-            for action in actions {
-                switch action {
-                case .call(let call):
-                    let answer = await line(index).make(call)
-                    say(index, "\(ZulipWords.call(call.kind)): \(answer.words)")
-                    told.append(Told(kind: call.kind, status: answer.status))
-                    if call.kind == .register { registrations += 1 }
-                    if call.kind == .register || call.kind == .addDevice {
-                        events.append(.answer(call: call.number, answer.ofDevice))
-                    }
-                case .notice(let notice): say(index, ZulipWords.sentence(notice))
-                case .legacy:
-                    say(
-                        index,
-                        "The server has no encrypted notifications of a kind that this phone speaks. An app "
-                            + "may register without encryption now; this command does not.")
-                case .timer, .endNotice, .endLegacy: break
+            guard !calls.isEmpty else { return told }
+            for call in calls {
+                guard let http = call.http else { continue }
+                note(http, index)
+                let answer = await line(index).make(http)
+                let words = ZulipWords.call(http)
+                if words != "server" {
+                    say(index, "\(words): \(answer.words)")
+                    told.append(answer.status)
+                } else if answer.status != 200 {
+                    say(index, "server: \(answer.words) when asked what it can do")
+                }
+                try change(index) { (device, now) in
+                    device.answered(answer.ofCall, to: call, at: now, using: &random)
                 }
             }
         }
+    }
+
+    /// How the server will know a registration that is told.
+    private func note(_ call: HTTPCall, _ index: Int) {
+        guard ZulipWords.call(call) == "registration" else { return }
+        registrations += 1
+        // The device's own form.
+        let form = call.body.reveal { try? Form.parse($0) }
+        let id = form?.text("device_id") ?? form?.text("push_account_id")
+        played.accounts[index].registration = id
+    }
+
+    /// Registers once more, as when a user asks for it.
+    func registerAgain(_ index: Int) async throws(CommandFailure) {
+        try change(index) { (device, _) in device.registerAgain() }
+        try await work(index)
+    }
+
+    /// Has the server forget the phone, and puts a new device in the place of the account's.
+    ///
+    /// - Returns: the status of each answer, of which there are none where nothing was registered.
+    func forget(_ index: Int) async throws(CommandFailure) -> [Int?] {
+        try change(index) { (device, _) throws(DeviceError) in try device.use(token: nil) }
+        let told = try await work(index)
+        devices[index] = nil
+        played.accounts[index].kept = nil
+        played.accounts[index].isForgotten = true
+        played.accounts[index].registration = nil
         return told
     }
 
-    private func step(
-        _ index: Int, _ event: ZulipDeviceEvent
-    ) throws(CommandFailure) -> [ZulipDeviceAction] {
-        var others = played.accounts.map(\.device)
-        others.remove(at: index)
-        do throws(ZulipError) {
-            let actions = try played.accounts[index].device.take(
-                event, now: shell.world.now(), beside: others, using: &random)
-            for case .call(let call) in actions where call.kind == .register {
-                let name = call.profile == .v12 ? "device_id" : "push_account_id"
-                let id = call.fields.first { $0.name == name }?.value
-                played.accounts[index].registration = id.map { id in
-                    id.reveal { String(decoding: $0, as: UTF8.self) }
-                }
-            }
-            return actions
-        } catch {
-            throw CommandFailure(error.code == .malformedAnswer ? .unavailable : .failed, error.sentence)
-        }
+    /// What the server shows, as the account's device takes it; then what follows.
+    private func see(
+        _ index: Int, _ body: (inout ZulipDevice, UnixTime) throws(DeviceError) -> Void
+    ) async throws(CommandFailure) {
+        try change(index, body)
+        try await work(index)
     }
 
     // MARK: what the server shows
@@ -160,7 +193,9 @@ actor ZulipPhone {
             throw CommandFailure(.unavailable, "The server does not show the state: \(answer.words).")
         }
         queues[index] = Queue(id: id, last: json["last_event_id"]?.int64 ?? -1)
-        try await take(index, .state(answer.body))
+        try await see(index) { (device, now) throws(DeviceError) in
+            try device.see(state: answer.body, at: now)
+        }
     }
 
     /// What became of a poll.
@@ -180,7 +215,9 @@ actor ZulipPhone {
             let ids = (json["events"]?.array ?? []).compactMap { $0["id"]?.int64 }
             // Events that cannot be taken are asked for no more: the next state has what they say.
             queues[index]?.last = max(queue.last, ids.max() ?? queue.last)
-            try await take(index, .events(answer.body))
+            try await see(index) { (device, now) throws(DeviceError) in
+                try device.see(events: answer.body, at: now)
+            }
             return .events
         }
         // As above: no JSON has no code.
@@ -198,15 +235,16 @@ actor ZulipPhone {
 
     private func check(_ answer: ZulipLine.Answer, _ index: Int) async throws(CommandFailure) {
         guard answer.status == 401 else { return }
-        try await take(index, .keyRefused)
+        try await see(index) { (device, now) throws(DeviceError) in device.seeRefusedLogin(at: now) }
+        sayStatus(index)
         throw CommandFailure(.failed, "The server does not take this user's key.")
     }
 
     /// Follows events until the registration is confirmed or refused, or the shell's patience is over.
-    func settle(_ index: Int) async throws(CommandFailure) -> ZulipStatus {
+    func settle(_ index: Int) async throws(CommandFailure) -> DeviceStatus {
         let end = shell.world.instant() + .nanoseconds(shell.patience.nanoseconds)
         try await fetch(index)
-        polling: while status(index).state == .pending {
+        polling: while try status(index).state == .pending {
             let polled = await shell.world.untilEnd(end) { () -> Result<Polled, CommandFailure> in
                 do throws(CommandFailure) { return .success(try await self.poll(index)) } catch {
                     return .failure(error)
@@ -219,13 +257,14 @@ actor ZulipPhone {
             }
         }
         await close(index)
-        return status(index)
+        return try status(index)
     }
 
     /// Says how an account stands, where that is another than what was said last.
     func sayStatus(_ index: Int) {
-        let status = status(index)
-        let code = status.errorCode.map { " (\($0))" } ?? ""
+        // A device that cannot be made has said so before.
+        guard let status = try? status(index) else { return }
+        let code = status.detail.map { " (\($0))" } ?? ""
         let text = "\(status.state.rawValue)\(code): \(ZulipWords.sentence(status))"
         guard said[index] != text else { return }
         said[index] = text
@@ -234,10 +273,8 @@ actor ZulipPhone {
 
     /// The time has come that the device waits for.
     func tick(_ index: Int) async throws(CommandFailure) {
-        guard let deadline = played.accounts[index].device.nextDeadline, deadline <= shell.world.now() else {
-            return
-        }
-        try await take(index, .tick)
+        guard let due = try device(index).nextDue, due <= shell.world.now() else { return }
+        try await work(index)
     }
 
     // MARK: what arrives
@@ -245,11 +282,12 @@ actor ZulipPhone {
     /// Opens a push as a push service delivered it.
     ///
     /// - Returns: whether it opened.
-    func open(_ delivered: Secret) -> Bool {
-        do throws(ZulipError) {
-            let found = try ZulipRoutine.open(
-                delivered: delivered, for: played.accounts.map(\.device), now: shell.world.now())
-            shell.out("\(played.accounts[found.place].user): \(ZulipWords.text(found.notification))")
+    func open(_ delivered: Secret) throws(CommandFailure) -> Bool {
+        var all: [ZulipDevice] = []
+        for index in played.accounts.indices { all.append(try device(index)) }
+        do throws(DeviceError) {
+            let found = try ZulipDevice.open(Delivered(json: delivered), among: all, at: shell.world.now())
+            shell.out("\(played.accounts[found.place].user): \(ZulipWords.text(found.opened.content))")
             return true
         } catch {
             shell.err("Not opened: \(error.sentence)")
@@ -268,7 +306,8 @@ actor ZulipPhone {
         guard seen != played.seen else { return (0, 0) }
         played.seen = seen
         try keep()
-        let opened = bodies.count { open($0) }
+        var opened = 0
+        for body in bodies where try open(body) { opened += 1 }
         return (opened, bodies.count - opened)
     }
 }

@@ -3,24 +3,23 @@ import ZulipPush
 
 /// Sentences of docs/guides/zulip.md, which apps translate.
 enum ZulipWords {
-    static func sentence(_ status: ZulipStatus) -> String {
+    static func sentence(_ status: DeviceStatus) -> String {
         sentence(status.advice, isActive: status.state == .active)
     }
 
-    static func sentence(_ advice: ZulipStatus.Advice, isActive: Bool) -> String {
+    static func sentence(_ advice: DeviceStatus.Advice, isActive: Bool) -> String {
         guard advice == .none else { return advice.sentence }
         return isActive ? "Notifications are set up." : "Notifications are being set up."
     }
 
-    static func sentence(_ notice: ZulipNotice) -> String {
-        switch notice {
-        case .notSetUp:
-            "You will not receive notifications yet: setting them up is taking longer than usual."
-        case .logInAgain: "Log in again to receive notifications."
-        case .serverRefuses:
-            "You will not receive notifications: your server refused to set them up."
-        case .updateApp: "Update the app to receive notifications."
-        case .cannotEncrypt:
+    /// Why an account has no encrypted notifications.
+    static func sentence(_ route: ZulipRoute) -> String? {
+        switch route {
+        case .encrypted: nil
+        case .legacy:
+            "The server has no encrypted notifications of a kind that this phone speaks. An app may register "
+                + "without encryption now; this command does not."
+        case .refused:
             "You will not receive notifications from this server: it cannot encrypt them, and your settings "
                 + "require that."
         }
@@ -50,13 +49,12 @@ enum ZulipWords {
         return String(line)
     }
 
-    static func call(_ kind: ZulipDeviceCall.Kind) -> String {
-        switch kind {
-        case .addDevice: "asked for a device id"
-        case .register: "registration"
-        case .forget: "forget"
-        case .test: "test notification"
-        }
+    /// What a call is for, by its path.
+    static func call(_ call: HTTPCall) -> String {
+        if call.url.hasSuffix("/register_client_device") { return "asked for a device id" }
+        if call.url.hasSuffix("/mobile_push/register") { return "registration" }
+        if call.url.hasSuffix("/server_settings") { return "server" }
+        return "forget"
     }
 
     static func age(_ age: Duration) -> String {
