@@ -373,8 +373,9 @@ let fuzzing: [Target] =
         .executableTarget(
             name: "Fuzz",
             dependencies: [
-                "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "ZulipPush", "MarmotPush",
-                "NextcloudPush", "RSAKeys", "SessionPush", "EdwardsKeys", "StatusPush", "WebSocket",
+                "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "SealbellKit", "ZulipPush",
+                "MarmotPush", "NextcloudPush", "RSAKeys", "SessionPush", "EdwardsKeys", "StatusPush",
+                "WebSocket",
                 "Delivery", "HTTPIngress", "NostrIngress", "SwarmIngress", "WakuIngress", "MessageSockets",
                 nioCore, nioEmbedded
             ],

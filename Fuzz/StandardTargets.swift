@@ -1,6 +1,7 @@
 /// The targets of each protocol. This list and the folder of each beside it are all that names a protocol here.
 let protocolTargets = [
-    zulipTargets, zulipDeviceTargets, marmotTargets, gossipTargets, listeningTargets, nextcloudTargets,
+    zulipTargets, zulipDeviceTargets, zulipKitTargets, marmotTargets, gossipTargets, listeningTargets,
+    nextcloudTargets,
     nextcloudEndTargets, sessionTargets, sessionEndTargets, bencodeTargets, swarmTargets, statusTargets,
     statusEndTargets, nodeAnswerTargets
 ]

@@ -171,7 +171,7 @@ private func sealedToAll(_ plain: Secret) -> [(user: Int64, json: String)] {
 }
 
 /// The same numbers each time.
-private struct FixedRandom: RandomNumberGenerator {
+struct FixedRandom: RandomNumberGenerator {
     var state: UInt64 = 9
 
     mutating func next() -> UInt64 {
