@@ -7,6 +7,7 @@ extension Rules {
     static let largePorts: [String: String] = [
         "HostedProtocol": "All that the wiring asks of a protocol, which is one folder.",
         "HostedInstance": "All that the wiring asks of one instance; most of it has a default.",
+        "PushDevice": "All that an app asks of a device, the same for every protocol.",
         "OriginBook": "One admin call each, of one book.",
         "HostedService": "All that the wiring asks of a push service, which is one folder.",
         "ServiceSettings": "All that the wiring asks of an app's keys for one service.",

@@ -29,9 +29,10 @@ public struct RelayKey: Sendable, Hashable {
         let utf8 = Array(text.utf8)
         let isMarked = utf8.starts(with: [0x30, 0x78]) || utf8.starts(with: [0x30, 0x58])
         let digits = isMarked ? utf8[2...] : utf8[...]
+        // What has other digits is no key, whatever is wrong with it.
         guard Self.hexDigits.contains(digits.count), let bytes = try? Hex.decode(digits),
             let key = Self.checked(bytes)
-        else { throw DeviceError(.malformedKey) }  // No hex digits of a key, whatever is wrong with them.
+        else { throw DeviceError(.malformedKey) }
         (self.bytes, self.text) = (key, Hex.encode(key))
     }
 

@@ -10,7 +10,7 @@ struct ZulipDemoServer {
     /// More rounds than a registration has.
     private static let rounds = 8
 
-    var pushKeyID: UInt32? { told["push_key_id"].flatMap { UInt32($0) } }
+    var pushKeyID: UInt32? { told["push_key_id"].flatMap(UInt32.init) }
     var pushKey: Secret? { told["push_key"].map { Secret($0.utf8) } }
 
     /// What the server passes on to its relay; `nil` before the phone has told all of it.
