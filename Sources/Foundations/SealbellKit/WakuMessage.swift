@@ -6,13 +6,22 @@ import WireFormats
 public struct WakuMessage: Sendable {
     /// Sealed (26/WAKU2-PAYLOAD, version 1).
     public var payload: Secret
+    /// Where it travels: `/application/version/name/encoding` (23/WAKU2-TOPICS).
     public var contentTopic: String
+    /// How the payload is sealed: 1.
     public var version: UInt32
     /// Unix nanoseconds.
     public var timestamp: Int64
+    /// What the application says beside it, at most 64 bytes; Status says nothing.
     public var meta: Secret
+    /// Whether store nodes are not to keep it.
     public var isEphemeral: Bool
 
+    /// A message as a node hands it over, or takes it.
+    ///
+    /// - Parameter payload: sealed bytes.
+    /// - Parameter timestamp: Unix nanoseconds.
+    /// - Parameter meta: at most 64 bytes.
     public init(
         payload: Secret, contentTopic: String, version: UInt32 = 1, timestamp: Int64,
         meta: Secret = Secret([]),

@@ -32,6 +32,7 @@ public enum ZulipLimits {
     /// Ids of one page of the stale list, and how long ago their devices must have expired (§14.7): longer
     /// than a registration stays fresh, and a week of missed runs.
     public static let staleIDsPerPage = 1_000
+    /// How long a token is dead before its id is told; the reason stands above.
     public static let staleAge = Duration.seconds(14 * 86_400)
     /// A registration older than this is refused (§5.4 step 6). Exactly this old passes.
     public static let registrationAge = Duration.seconds(86_400)
@@ -47,9 +48,11 @@ public enum ZulipLimits {
     /// How long uses of the relay's keys are known, by day, and how long ago the last must be before one is
     /// retired without asking twice: clients repeat their registrations every 30 days.
     public static let keyUsesKept = Duration.seconds(42 * 86_400)
+    /// Days without a use after which a key is nobody's.
     public static let keyUseDays: Int64 = 30
     /// Characters of `zulip_org_id` and `zulip_org_key` (§5.1).
     public static let organizationIDBytes = 36
+    /// Characters of `zulip_org_key`.
     public static let organizationKeyBytes = 64
     /// Characters of a host name (§5.2).
     public static let hostnameBytes = 128
@@ -63,12 +66,14 @@ public enum ZulipLimits {
     /// Registrations of one realm, and of all realms of one server: the largest organisations have tens of
     /// thousands of users with two phones at most, and a server that hosts many of them some ten times that.
     public static let registrationsPerRealm = 100_000
+    /// The same of all realms of one server.
     public static let registrationsPerServer = 500_000
     /// New registrations of a server after which the store is asked anew how many there are: a walk over all
     /// of them, half a second for the largest. With several relays each may add as many in between.
     public static let newRegistrationsPerCount = 1_000
     /// What they take in the store, sealed: 640 bytes each, where one has 300 to 500.
     public static let registrationBytesPerRealm = 64_000_000
+    /// The same of all realms of one server, in bytes.
     public static let registrationBytesPerServer = 320_000_000
     /// Servers of one host name, each at a port of its own, where the policy lets several have it: a machine
     /// with test servers. A sign-up looks at all of them.
@@ -82,6 +87,7 @@ public enum ZulipLimits {
     public static let challengeLife = Duration.seconds(600)
     /// What a host may answer to the verification request, and how long it may take.
     public static let challengeAnswerBytes = 4_096
+    /// How long the host has to answer.
     public static let challengeDeadline = Duration.seconds(5)
     /// Characters of a transfer's access token.
     public static let accessTokenBytes = 128
@@ -95,6 +101,7 @@ public enum ZulipLimits {
     public static let contentBytes = 16 << 10
     /// A push key is replaced at this age, and an older key is superseded when a newer one is that old (§8).
     public static let pushKeyLife = Duration.seconds(30 * 86_400)
+    /// Age of a new key at which the former one is superseded (§8).
     public static let pushKeyOverlap = Duration.seconds(15 * 86_400)
     /// A superseded key stays so long: FCM may hold a message 28 days, APNs 30 (§8).
     public static let pushKeyAfterlife = Duration.seconds(30 * 86_400)

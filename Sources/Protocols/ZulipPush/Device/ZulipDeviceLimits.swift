@@ -30,6 +30,7 @@ extension ZulipLimits {
     public static let stateBytes = 256 << 20
     /// Body of an answer to a call of this protocol, and of one `GET events`.
     static let callAnswerBytes = 64 << 10
+    /// Body of one `GET events`, in bytes.
     public static let eventsBytes = 64 << 20
     /// Events about one phone in one answer.
     static let ownEvents = 1_000

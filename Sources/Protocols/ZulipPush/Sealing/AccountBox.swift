@@ -4,6 +4,7 @@ import WireFormats
 
 /// The public half of an account's pair: an X25519 key with which a box can be sealed (§14.4).
 public struct PushPublicKey: Sendable, Hashable {
+    /// Bytes of the key.
     public static let byteCount = 32
     let bytes: [UInt8]
 

@@ -2,7 +2,12 @@ package import PushModel
 import WireFormats
 
 /// A push service, in this protocol's words.
-public enum TokenKind: String, Sendable, Hashable, CaseIterable { case apns, fcm }
+public enum TokenKind: String, Sendable, Hashable, CaseIterable {
+    /// Apple's.
+    case apns
+    /// Google's.
+    case fcm
+}
 
 /// What a device seals to the relay (§4): compact JSON, UTF-8.
 package struct RegistrationPlaintext: Sendable {

@@ -7,6 +7,7 @@ public struct TokenID: Sendable, Hashable {
     /// Big-endian.
     public let value: UInt64
 
+    /// An id of eight bytes that are known, big-endian.
     public init(_ value: UInt64) { self.value = value }
 
     /// The id of a token. No case folding: the token counts byte for byte.
