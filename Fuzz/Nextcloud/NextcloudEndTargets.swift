@@ -85,11 +85,8 @@ let nextcloudEndTargets: [String: Body] = [
         case 1:
             guard let target = NextcloudTarget(body: kept) else { return }
             precondition(target.body == kept, "one spelling for one row")
-        case 2:
-            guard let row = try? DeviceRegistration(decoding: kept) else { return }
-            precondition(
-                (try? DeviceRegistration(decoding: row.encoded())) != nil, "we can read what we write")
-        default: playUnregistrations(kept)
+        case 2: playDevice(kept)
+        default: playDelivered(kept)
         }
     }
 ]
@@ -133,9 +130,9 @@ private let origin = NextcloudOrigin()
 private let fuzzSession = NextcloudSession(
     user: NextcloudUser(cloudID: "alice@cloud.example.org", key: serverKey), tokenID: 41)
 
-private let phone: NextcloudDevice = {
+private let phone: NextcloudRoutine = {
     let identity = fuzzSession.user.identity(tokenID: 41)
-    return NextcloudDevice(
+    return NextcloudRoutine(
         account: NextcloudAccount(
             serverURL: "https://cloud.example.org", userID: "alice", loginName: "alice",
             appPassword: Secret("p".utf8)),
@@ -147,7 +144,7 @@ private let phone: NextcloudDevice = {
 }()
 
 /// A phone that waits for its server's answer.
-private let registering: NextcloudDevice = {
+private let registering: NextcloudRoutine = {
     var device = phone
     let offer = Secret(#"{"ocs":{"data":{"capabilities":{"notifications":{"push":["devices"]}}}}}"#.utf8)
     guard let server = try? NextcloudCapabilities(offer),
@@ -230,15 +227,29 @@ private func playQueue(_ bytes: UnsafeRawBufferPointer) {
     }
 }
 
-private func playUnregistrations(_ kept: Secret) {
-    guard var queue = try? Unregistrations(decoding: kept) else { return }
-    guard (try? Unregistrations(decoding: queue.encoded()))?.count == queue.count else {
+/// What is kept reads back, and a logout ends whatever server and relay say.
+private func playDevice(_ kept: Secret) {
+    guard var device = try? NextcloudDevice(fuzzLogin, keeping: kept) else { return }
+    guard let again = try? NextcloudDevice(fuzzLogin, keeping: device.kept), again.kept == device.kept else {
         preconditionFailure("we can read what we write")
     }
-    var (random, now) = (SystemRandomNumberGenerator(), UnixTime(seconds: 1_800_000_000))
-    for answer in [NextcloudAnswer.none, NextcloudAnswer(status: 404), NextcloudAnswer(status: 200)] {
-        for call in queue.next(now: now) { queue.settle(call.id, answer, now: now, using: &random) }
+    try? device.use(token: nil)
+    var now = UnixTime(seconds: 1_800_000_000)
+    for status in [0, 404, 503, 200, 200] {
+        for call in device.due(at: now) {
+            let answer = status == 0 ? CallAnswer.none : .http(status: status, body: Secret([]))
+            device.answered(answer, to: call, at: now)
+        }
         now = now + .seconds(600)
     }
-    precondition(queue.count <= NextcloudLimits.unregistrations)
+    precondition(device.isGone && device.nextDue == nil)
 }
+
+/// Nobody has signed it, whatever a push service hands over.
+private func playDelivered(_ json: Secret) {
+    guard let delivered = try? Delivered(json: json), let device = try? NextcloudDevice(fuzzLogin, phone)
+    else { return }
+    precondition((try? device.open(delivered, at: UnixTime(seconds: 1_800_000_000))) == nil)
+}
+
+private let fuzzLogin = NextcloudLogin(phone.account, phone.app)

@@ -1,58 +1,55 @@
 // guide: begin
+import AppSupport
 import NextcloudPush
 
-/// Push for one account on this phone.
-struct AccountPush {
-    /// Built into the app: where your relay is, and what your app calls itself.
-    static let app = NextcloudAppBuild(
-        proxyServer: "https://push.example.org/acme-talk",
-        userAgent: "Mozilla/5.0 (iOS) Nextcloud-Talk v20.1.0", voip: .strict)
+/// Push for one login on this phone.
+struct AccountPush: Sendable {
+    let phone: Phone<NextcloudDevice>
 
-    /// Keep `device.key.pem` and `device.registration?.encoded()` in the keychain, where the notification
-    /// service extension finds them.
-    private(set) var device: NextcloudDevice
-    private var random = SystemRandomNumberGenerator()
-
-    /// - Parameter key: `RSAPrivateKey.generate()`, once for each account.
-    init(account: NextcloudAccount, key: RSAPrivateKey, registration: DeviceRegistration? = nil) {
-        device = NextcloudDevice(account: account, app: Self.app, key: key, registration: registration)
-    }
-
-    /// At each start, and when the system gives another token: the call to make, or `nil` when nothing has
-    /// changed since yesterday.
+    /// At each start of the app.
     ///
-    /// - Parameter capabilities: the server's answer to `device.capabilities()`.
-    mutating func register(
-        alertToken: String, voipToken: String, capabilities: Secret, now: UnixTime
-    ) throws -> NextcloudCall? {
-        let token = try NextcloudPushToken(alert: Secret(alertToken.utf8), voip: Secret(voipToken.utf8))
-        return try call(device.register(token, at: NextcloudCapabilities(capabilities), now: now))
+    /// - Parameter kept: what `save` was given last; `nil` the first time.
+    init(
+        userID: String, loginName: String, appPassword: Secret, kept: Secret?,
+        save: @escaping @Sendable (Secret) -> Void, send: @escaping @Sendable (Call) async -> CallAnswer
+    ) throws {
+        let login = Self.login(userID: userID, loginName: loginName, appPassword: appPassword)
+        phone = Phone(try NextcloudDevice(login, keeping: kept), save: save, send: send)
     }
 
-    /// The answer to a call, from the server first and then from the relay: the next call, or `nil` when
-    /// there is none. Without network the status is `nil`.
-    mutating func answered(_ answer: NextcloudAnswer, now: UnixTime) throws -> NextcloudCall? {
-        try call(device.settle(answer, now: now, using: &random))
+    /// Where your relay is, and what your app calls itself, is built into it.
+    static func login(userID: String, loginName: String, appPassword: Secret) -> NextcloudLogin {
+        NextcloudLogin(
+            serverURL: "https://cloud.example.org", userID: userID, loginName: loginName,
+            appPassword: appPassword, proxyServer: "https://push.example.org/acme-talk",
+            userAgent: "Mozilla/5.0 (iOS) Nextcloud-Talk v20.1.0", voip: .strict)
     }
 
-    private func call(_ step: NextcloudDevice.Step) throws -> NextcloudCall? {
-        switch step {
-        case .call(let call): call
-        // `later` has the time at which to call `register` again.
-        case .done, .later: nil
-        case .failed(let error): throw error
-        }
+    /// When the system has given the tokens: of alerts, and of PushKit. Then the server is told, and the
+    /// relay; nothing is sent where nothing has changed since yesterday.
+    func use(alerts: [UInt8], calls: [UInt8]) async throws {
+        try await phone.change { try $0.use(token: .apns(bytes: alerts), calls: .apns(bytes: calls)) }
+        await phone.work()
     }
 
-    /// In the notification service extension: the text for the screen, from the members `subject` and
-    /// `signature` of what arrived.
-    func text(subject: String, signature: String) throws -> String? {
-        let sealed = SealedSubject(subject: Secret(subject.utf8), signature: Secret(signature.utf8))
-        return switch try device.open(sealed) {
-        // Where `alert.needsDetails` is true, `device.details(of: alert)` asks the server for the rest.
-        case .alert(let alert): alert.subject
-        // Notifications to take off the screen, and what a later version of Nextcloud sends.
-        case .withdrawal, .withdrawalOfAll, nil: nil
+    /// At a logout: true when the app may forget what was kept; else once more at the next start.
+    func leave() async throws -> Bool {
+        try await phone.change { try $0.use(token: nil) }
+        await phone.work()
+        return await phone.device.isGone
+    }
+
+    /// In the notification service extension, which has what the app kept: the text for the screen.
+    static func text(
+        _ userInfo: [AnyHashable: Any], _ login: NextcloudLogin, kept: Secret
+    ) throws -> String? {
+        let device = try NextcloudDevice(login, keeping: kept)
+        return switch try device.open(Delivered(userInfo: userInfo), at: now()) {
+        // Of one that is to be fetched, `device.details(of: alert)` is the call that asks for the rest.
+        case .show(.alert(let alert)), .fetch(.alert(let alert)): alert.subject
+        // Numbers of notifications to take off the screen; `.withdrawalOfAll`: all of this login.
+        case .remove: nil
+        case .show, .fetch, .update, .ignore: nil
         }
     }
 }

@@ -1,101 +1,125 @@
+import AppSupport
 import Foundation
 import NextcloudPush
+import Synchronization
 
 /// A phone and a Nextcloud server in one process: the phone registers, the server seals a message, the phone
 /// opens it.
 @main
 struct NextcloudApp {
-    static let capabilities = Secret(
-        #"{"ocs":{"data":{"capabilities":{"notifications":{"push":["devices","object-data","delete"]}}}}}"#
-            .utf8)
-
-    static func main() throws {
-        let now = UnixTime(seconds: Int64(Date().timeIntervalSince1970))
-        let account = NextcloudAccount(
-            serverURL: "https://cloud.example.org", userID: "alice", loginName: "alice",
-            appPassword: Secret("aaaaa-bbbbb-ccccc".utf8))
-        let key = try RSAPrivateKey.generate()
-        var phone = AccountPush(account: account, key: key)
-        let (alert, voip) = (String(repeating: "B5", count: 32), String(repeating: "C6", count: 32))
-        guard
-            let atServer = try phone.register(
-                alertToken: alert, voipToken: voip, capabilities: capabilities, now: now)
-        else { throw Failure("a new phone has something to tell its server") }
-
-        let user = NextcloudUser(cloudID: account.cloudID, key: try RSAPrivateKey.generate())
-        let origin = NextcloudOrigin()
-        let fields = try form(atServer)
-        let verdict = try origin.register(
-            PushRegistration(
-                pushTokenHash: fields["pushTokenHash"], devicePublicKey: fields["devicePublicKey"],
-                proxyServer: fields["proxyServer"]),
-            by: NextcloudSession(user: user, tokenID: 41), userAgent: AccountPush.app.userAgent, rows: [])
-        guard let row = verdict.row else { throw Failure("the server takes the phone in") }
-        print("the server answers \(verdict.answer.status); the phone is of the group \(row.group)")
-
-        let words = NextcloudAnswer(
-            status: verdict.answer.httpStatus(.v2), body: verdict.answer.body(.v2, .json))
-        guard let atRelay = try phone.answered(words, now: now) else {
-            throw Failure("the relay is told the token")
+    static func main() async throws {
+        let cloud = try Cloud()
+        let keychain = Keychain()
+        let password = Secret("aaaaa-bbbbb-ccccc".utf8)
+        let login = AccountPush.login(userID: "alice", loginName: "alice", appPassword: password)
+        func start() throws -> AccountPush {
+            try AccountPush(
+                userID: "alice", loginName: "alice", appPassword: password, kept: keychain.kept,
+                save: { keychain.save($0) }, send: { cloud.answer($0) })
         }
-        print("the phone goes on to \(atRelay.url)")
-        guard try phone.answered(NextcloudAnswer(status: 200), now: now) == nil else {
+        let (alerts, calls) = ([UInt8](repeating: 0xB5, count: 32), [UInt8](repeating: 0xC6, count: 32))
+        let push = try start()
+        try await push.use(alerts: alerts, calls: calls)
+        guard await push.phone.device.status(at: now()).state == .active else {
             throw Failure("everything is registered")
         }
+        print("the phone asked \(cloud.asked)")
 
-        let audience = PushConditions(appPasswords: [41: AppPasswordState(lastUsedAt: now)])
-        let message = NextcloudNotification(
-            id: 1_337, app: "spreed", subject: "Iago: see you at nine", objectType: "chat",
-            objectID: "t0k3n")
-        let sealing = try origin.notify(
-            message, to: audience.audience(for: message, of: [row], now: now), of: user)
-        var queue = ProxyQueue(origin)
-        queue.add(sealing.entries, now: now)
-        guard let call = queue.next(now: now).first, let push = try payload(of: call.request) else {
-            throw Failure("there is one push")
-        }
-        print("the server sends \(call.request.body.count) bytes to \(call.request.url)")
+        // A phone that was restarted has what it kept, and nothing to tell.
+        let restarted = try start()
+        try await restarted.use(alerts: alerts, calls: calls)
+        guard cloud.asked.count == 3, let kept = keychain.kept else { throw Failure("nothing has changed") }
 
-        // A phone that was restarted has what it kept.
-        guard let kept = phone.device.registration?.encoded() else { throw Failure("it is registered") }
-        let restarted = AccountPush(
-            account: account, key: try RSAPrivateKey(pem: phone.device.key.pem),
-            registration: try DeviceRegistration(decoding: kept))
-        let text = try restarted.text(subject: push.subject, signature: push.signature)
-        guard text == message.subject else { throw Failure("it says what was sent") }
+        let userInfo = try cloud.push(subject: "Iago: see you at nine")
+        let text = try AccountPush.text(userInfo, login, kept: kept)
+        guard text == "Iago: see you at nine" else { throw Failure("it says what was sent") }
         print("the phone opens it: \(text ?? "")")
-        try expectForeign(push, account)
+        try expectForeign(userInfo, login)
+
+        guard try await restarted.leave() else { throw Failure("nothing is left anywhere") }
+        print("the phone has left; the last words were \(cloud.asked.suffix(2))")
     }
 
     /// A phone that has registered nowhere believes nobody.
-    private static func expectForeign(
-        _ push: (subject: String, signature: String), _ account: NextcloudAccount
-    ) throws {
-        let stranger = AccountPush(account: account, key: try RSAPrivateKey.generate())
-        do {
-            _ = try stranger.text(subject: push.subject, signature: push.signature)
-        } catch let error as NextcloudError {
+    private static func expectForeign(_ userInfo: [AnyHashable: Any], _ login: NextcloudLogin) throws {
+        let stranger = try NextcloudDevice(login)
+        do throws(DeviceError) {
+            _ = try stranger.open(Delivered(userInfo: userInfo), at: now())
+        } catch {
             return print("another phone does not: \(error.sentence)")
         }
         throw Failure("another phone opened it")
     }
+}
 
-    private static func form(_ call: NextcloudCall) throws -> [String: String] {
+/// Stands for the keychain of the system.
+final class Keychain: Sendable {
+    private let held = Mutex<Secret?>(nil)
+    var kept: Secret? { held.withLock(\.self) }
+    func save(_ kept: Secret) { held.withLock { $0 = kept } }
+}
+
+/// A Nextcloud server with one user, and a relay that agrees with everything.
+final class Cloud: Sendable {
+    private static let capabilities =
+        #"{"ocs":{"data":{"capabilities":{"notifications":{"push":["devices","object-data","delete"]}}}}}"#
+    private let user: NextcloudUser
+    private let origin = NextcloudOrigin()
+    private let rows = Mutex<[RegisteredDevice]>([])
+    private let calls = Mutex<[String]>([])
+
+    init() throws { user = NextcloudUser(cloudID: "alice@cloud.example.org", key: try .generate()) }
+
+    /// What was asked, without the words.
+    var asked: [String] { calls.withLock(\.self) }
+
+    func answer(_ call: Call) -> CallAnswer {
+        guard let http = call.http else { return .none }
+        calls.withLock { $0.append("\(http.method) \(URL(string: http.url)?.host ?? "")") }
+        switch (http.method, http.url.hasPrefix("https://cloud.example.org/")) {
+        case ("GET", true): return .http(status: 200, body: Secret(Self.capabilities.utf8))
+        case ("POST", true): return registered(form(http.body))
+        default: return .http(status: 200, body: Secret([]))
+        }
+    }
+
+    private func registered(_ fields: [String: String]) -> CallAnswer {
+        let asked = PushRegistration(
+            pushTokenHash: fields["pushTokenHash"], devicePublicKey: fields["devicePublicKey"],
+            proxyServer: fields["proxyServer"])
+        guard
+            let verdict = try? origin.register(
+                asked, by: NextcloudSession(user: user, tokenID: 41),
+                userAgent: "Mozilla/5.0 (iOS) Nextcloud-Talk v20.1.0", rows: [])
+        else { return .none }
+        rows.withLock { $0 = verdict.row.map { [$0] } ?? [] }
+        return .http(status: verdict.answer.httpStatus(.v2), body: verdict.answer.body(.v2, .json))
+    }
+
+    /// A message to all of the user's phones, as APNs hands it to the one that there is.
+    func push(subject: String) throws -> [AnyHashable: Any] {
+        let message = NextcloudNotification(
+            id: 1_337, app: "spreed", subject: subject, objectType: "chat", objectID: "t0k3n")
+        let passwords = PushConditions(appPasswords: [41: AppPasswordState(lastUsedAt: now())])
+        let audience = passwords.audience(for: message, of: rows.withLock(\.self), now: now())
+        var queue = ProxyQueue(origin)
+        queue.add(try origin.notify(message, to: audience, of: user).entries, now: now())
+        guard let call = queue.next(now: now()).first else { throw Failure("there is one push") }
+        print("the server sends \(call.request.body.count) bytes to \(call.request.url)")
+        let entry = form(call.request.body)["notifications[0]"] ?? ""
+        let json = try JSONSerialization.jsonObject(with: Data(entry.utf8)) as? [String: Any]
+        return [
+            "aps": [String: Any](), "subject": json?["subject"] ?? "", "signature": json?["signature"] ?? ""
+        ]
+    }
+
+    private func form(_ body: Secret) -> [String: String] {
         var parts = URLComponents()
         // Only a form has blanks as plus signs.
-        parts.percentEncodedQuery = call.body.reveal { String(decoding: $0, as: UTF8.self) }
+        parts.percentEncodedQuery = body.reveal { String(decoding: $0, as: UTF8.self) }
             .replacingOccurrences(of: "+", with: "%20")
         return Dictionary(
             (parts.queryItems ?? []).map { ($0.name, $0.value ?? "") }, uniquingKeysWith: { $1 })
-    }
-
-    private static func payload(of call: NextcloudCall) throws -> (subject: String, signature: String)? {
-        let entry = try form(call)["notifications[0]"] ?? ""
-        let json = try JSONSerialization.jsonObject(with: Data(entry.utf8)) as? [String: Any]
-        guard let subject = json?["subject"] as? String, let signature = json?["signature"] as? String else {
-            return nil
-        }
-        return (subject, signature)
     }
 }
 

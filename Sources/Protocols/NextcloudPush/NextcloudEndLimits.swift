@@ -33,12 +33,22 @@ extension NextcloudLimits {
     public static let backoffMost = Duration.seconds(300)
     /// A device registers anew at this age, since servers and proxies may have forgotten it (§8).
     public static let registrationRepeat = Duration.seconds(86_400)
-    /// Accounts that have left a phone and are still to be unregistered: more than anybody has.
-    public static let unregistrations = 32
-    /// How long they are tried: a phone that finds no network for a month has other worries.
+    /// A device's call without an answer for so long counts as lost: four times what an app waits.
+    public static let callDeadline = Duration.seconds(120)
+    /// A registration that takes no longer is nothing to trouble a user with.
+    public static let quietTime = Duration.seconds(300)
+    /// How long an account that has left a phone is taken back: a phone that finds no network for a month
+    /// has other worries.
     public static let unregistrationLife = Duration.seconds(30 * 86_400)
-    /// What a device reads back of what it has kept: 32 unregistrations of 3 KiB each.
+    /// What a device reads back of what it has kept: a key of 1.7 KiB, a registration of 1.3 KiB, and after a
+    /// logout a login of up to 2 KiB, four times over.
+    public static let keptDeviceBytes = 16 << 10
+    /// What an origin reads back of one user's devices.
     public static let keptBytes = 256 << 10
+    /// Login name and app password of a device: three times what ``authorizationBytes`` is reckoned with.
+    public static let loginBytes = 1_024
+    /// What an app calls itself: ``userAgentBytes``, less ` (Strict VoIP)`.
+    public static let ownUserAgentBytes = 498
     /// Ids of one call of `exists`, as deployed servers have it.
     public static let askedAtOnce = 200
     /// `Authorization`: a login name of 255 bytes and an app password of 72, in base64, four times over.

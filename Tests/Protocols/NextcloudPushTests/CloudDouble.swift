@@ -100,12 +100,12 @@ struct CloudDouble {
 
 /// A phone with one account.
 struct PhoneDouble {
-    private(set) var device: NextcloudDevice
+    private(set) var device: NextcloudRoutine
     private var random = SeededRandom(seed: 3)
 
     init() throws {
         let ends = try Ends()
-        device = NextcloudDevice(
+        device = NextcloudRoutine(
             account: NextcloudAccount(
                 serverURL: CloudDouble.url, userID: "alice", loginName: "alice",
                 appPassword: Secret("p".utf8)),
@@ -121,7 +121,7 @@ struct PhoneDouble {
     ///
     /// - Returns: what the relay answered, in order.
     mutating func register(
-        _ cloud: inout CloudDouble, _ relay: RelayRig, _ occasion: NextcloudDevice.Occasion = .start
+        _ cloud: inout CloudDouble, _ relay: RelayRig, _ occasion: NextcloudRoutine.Occasion = .start
     ) async throws -> [Int?] {
         let capabilities = try NextcloudCapabilities(CloudDouble.capabilities.body)
         let token = try NextcloudPushToken(alert: Secret(Self.alert.utf8), voip: Secret(Self.voip.utf8))
@@ -143,31 +143,23 @@ struct PhoneDouble {
 
     /// Leaves both.
     mutating func unregister(_ cloud: inout CloudDouble, _ relay: RelayRig) async throws -> [Int?] {
-        var work = Unregistrations()
-        let leaving = device.unregister(now: RelayRig.now)
-        work.add(try #require(leaving))
-        var answers: [Int?] = []
+        var work = Unregistration(account: device.account, app: device.app)
+        var (answers, isOver) = ([Int?](), false)
         // The server first, then the relay.
         for _ in 0..<2 {
-            for call in work.next(now: RelayRig.now) {
-                let isAtCloud = call.request.url.hasPrefix(CloudDouble.url)
-                let answer =
-                    isAtCloud ? try cloud.answer(call.request) : await relay.answer(call.request)
-                answers.append(answer.status)
-                work.settle(call.id, answer, now: RelayRig.now, using: &random)
-            }
+            let call = try #require(work.call(device.registration))
+            let isAtCloud = call.url.hasPrefix(CloudDouble.url)
+            let answer = isAtCloud ? try cloud.answer(call) : await relay.answer(call)
+            answers.append(answer.status)
+            isOver = work.settle(answer, now: RelayRig.now, using: &random)
         }
-        #expect(work.count == 0)
+        #expect(isOver)
         return answers
     }
 
     /// What a push says.
     func open(_ message: APNsMessage) throws -> NextcloudContent? {
-        let json = try message.payload.reveal { try JSONValue.parse($0) }
-        return try device.open(
-            SealedSubject(
-                subject: Secret(try #require(json["subject"]?.string).utf8),
-                signature: Secret(try #require(json["signature"]?.string).utf8)))
+        try device.open(try #require(SealedSubject(try Delivered(json: message.payload))))
     }
 }
 

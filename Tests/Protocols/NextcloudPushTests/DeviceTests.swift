@@ -23,8 +23,8 @@ struct DeviceTests {
         token = try NextcloudPushToken(Secret(Ends.token.utf8))
     }
 
-    private func fresh() -> NextcloudDevice {
-        NextcloudDevice(account: ends.account, app: Ends.app, key: ends.deviceKey)
+    private func fresh() -> NextcloudRoutine {
+        NextcloudRoutine(account: ends.account, app: Ends.app, key: ends.deviceKey)
     }
 
     /// What a server says to a registration.
@@ -40,7 +40,7 @@ struct DeviceTests {
             ends.registration(), by: NextcloudSession(user: user, tokenID: 41), userAgent: "", rows: rows)
     }
 
-    private func call(_ step: NextcloudDevice.Step) throws -> NextcloudCall {
+    private func call(_ step: NextcloudRoutine.Step) throws -> NextcloudCall {
         guard case .call(let call) = step else {
             Issue.record("a call, not \(step)")
             throw NextcloudError(.malformedAnswer)
@@ -48,12 +48,12 @@ struct DeviceTests {
         return call
     }
 
-    private func fault(_ step: NextcloudDevice.Step) -> NextcloudError.Code? {
+    private func fault(_ step: NextcloudRoutine.Step) -> NextcloudError.Code? {
         if case .failed(let error) = step { error.code } else { nil }
     }
 
     /// A device that has heard from its server.
-    private mutating func atProxy() throws -> NextcloudDevice {
+    private mutating func atProxy() throws -> NextcloudRoutine {
         var device = fresh()
         _ = try device.register(token, at: server, now: Ends.now)
         _ = device.settle(try answer(), now: Ends.now, using: &random)
@@ -293,8 +293,8 @@ struct DeviceTests {
     func due() throws {
         let day = Duration.seconds(86_400)
         func isSent(
-            _ device: NextcloudDevice, _ text: String = Ends.token,
-            _ occasion: NextcloudDevice.Occasion = .start, after span: Duration = .seconds(60)
+            _ device: NextcloudRoutine, _ text: String = Ends.token,
+            _ occasion: NextcloudRoutine.Occasion = .start, after span: Duration = .seconds(60)
         ) throws -> Bool {
             var device = device
             let token = try NextcloudPushToken(Secret(text.utf8))
@@ -317,28 +317,6 @@ struct DeviceTests {
         #expect(try isSent(try ends.device(completedAt: nil)))
     }
 
-    @Test("A registration reads back from what was kept, and from no part of it")
-    func kept() throws {
-        for completedAt in [Ends.now, nil] {
-            let registered = try ends.registered(by: ends.user.key, completedAt: completedAt)
-            let kept = registered.encoded()
-            let again = try DeviceRegistration(decoding: kept)
-            #expect(again.encoded() == kept)
-            #expect(again.completedAt == completedAt)
-            #expect(again.userPublicKey == registered.userPublicKey)
-            for length in 0..<kept.count {
-                #expect(throws: NextcloudError(.malformedRow), "length \(length)") {
-                    try DeviceRegistration(decoding: kept.reveal { Secret($0[..<length]) })
-                }
-            }
-        }
-        for text in ["[]", "[[]]", #"[["a","b","c","d","e","f"]]"#, "{}"] {
-            #expect(throws: NextcloudError(.malformedRow)) {
-                try DeviceRegistration(decoding: Secret(text.utf8))
-            }
-        }
-    }
-
     // MARK: receiving
 
     @Test("A push is opened by the account whose user has signed it")
@@ -348,17 +326,21 @@ struct DeviceTests {
             try ends.device(key: ends.otherKey)
         ]
         let sealed = try ends.sealed(Array(#"{"nid":5,"delete":true}"#.utf8))
-        let opened = try NextcloudDevice.open(sealed, for: devices)
-        #expect(opened.place == 2 && opened.content == .withdrawal([5]))
+        let delivered = try ends.delivered(sealed)
+        let kits = try devices.map { try NextcloudDevice(ends.login, $0) }
+        let opened = try NextcloudDevice.open(delivered, among: kits, at: Ends.now)
+        #expect(opened.place == 2 && opened.opened.content == .withdrawal([5]))
         // Another phone's key first: the search goes on.
-        let found = try NextcloudDevice.open(sealed, for: Array(devices.reversed()))
+        let found = try NextcloudDevice.open(delivered, among: kits.reversed(), at: Ends.now)
         #expect(found.place == 1)
-        #expect(throws: NextcloudError(.foreignSignature)) {
-            try NextcloudDevice.open(sealed, for: Array(devices[..<2]))
+        #expect(throws: DeviceError(.foreign)) {
+            try NextcloudDevice.open(delivered, among: Array(kits[..<2]), at: Ends.now)
         }
-        #expect(throws: NextcloudError(.doesNotOpen)) {
-            try NextcloudDevice.open(sealed, for: [devices[0], devices[3]])
+        #expect(throws: DeviceError(.doesNotOpen)) {
+            try NextcloudDevice.open(delivered, among: [kits[0], kits[3]], at: Ends.now)
         }
-        #expect(throws: NextcloudError(.foreignSignature)) { try NextcloudDevice.open(sealed, for: []) }
+        #expect(throws: DeviceError(.foreign)) {
+            try NextcloudDevice.open(delivered, among: [], at: Ends.now)
+        }
     }
 }

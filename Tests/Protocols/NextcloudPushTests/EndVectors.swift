@@ -290,8 +290,8 @@ struct EndVectors: Sendable {
         return (error as? NextcloudError)?.code
     }
 
-    private func device(_ row: JSONValue) throws -> NextcloudDevice {
-        NextcloudDevice(
+    private func device(_ row: JSONValue) throws -> NextcloudRoutine {
+        NextcloudRoutine(
             account: NextcloudAccount(
                 serverURL: "https://cloud.example.org", userID: "alice", loginName: "alice",
                 appPassword: Secret("p".utf8)),

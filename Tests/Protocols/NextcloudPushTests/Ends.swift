@@ -84,8 +84,8 @@ struct Ends {
     func device(
         app: NextcloudAppBuild? = nil, key: RSAPrivateKey? = nil, userKey: RSAPrivateKey? = nil,
         completedAt: UnixTime? = Ends.now
-    ) throws -> NextcloudDevice {
-        NextcloudDevice(
+    ) throws -> NextcloudRoutine {
+        NextcloudRoutine(
             account: account, app: app ?? Self.app, key: key ?? deviceKey,
             registration: try self.registered(by: userKey ?? user.key, completedAt: completedAt))
     }
@@ -115,6 +115,14 @@ struct Ends {
         return SealedSubject(
             subject: Secret(Base64.encode(ciphertext)), signature: Secret(Base64.encode(signature)))
     }
+
+    /// The same as a push service hands it over.
+    func delivered(_ sealed: SealedSubject) throws -> Delivered {
+        let text = { (secret: Secret) in secret.reveal { String(decoding: $0, as: UTF8.self) } }
+        return try Delivered(data: ["subject": text(sealed.subject), "signature": text(sealed.signature)])
+    }
+
+    var login: NextcloudLogin { NextcloudLogin(account, Self.app) }
 
     /// What a proxy is sent for one device.
     static func subject(of entry: SealedEntry) throws -> SealedSubject {

@@ -42,7 +42,7 @@ struct PHPPeerTests {
             }, user)
     }
 
-    private func opens(_ row: JSONValue, _ device: NextcloudDevice) throws {
+    private func opens(_ row: JSONValue, _ device: NextcloudRoutine) throws {
         let push = SealedSubject(
             subject: Secret(try #require(row["subject"]?.string).utf8),
             signature: Secret(try #require(row["signature"]?.string).utf8))
@@ -93,13 +93,13 @@ struct PHPPeerTests {
 
     /// A phone that has registered at a server of ours.
     private struct Phone {
-        var device: NextcloudDevice
+        var device: NextcloudRoutine
         let row: RegisteredDevice
         let atServer: NextcloudCall
         let atProxy: NextcloudCall
 
         init(key: RSAPrivateKey, server user: NextcloudUser) throws {
-            device = NextcloudDevice(account: try Ends().account, app: Ends.app, key: key)
+            device = NextcloudRoutine(account: try Ends().account, app: Ends.app, key: key)
             let capabilities = try NextcloudCapabilities(CloudDouble.capabilities.body)
             let token = try NextcloudPushToken(Secret(Ends.token.utf8))
             atServer = try Self.call(device.register(token, at: capabilities, now: Ends.now))
@@ -115,7 +115,7 @@ struct PHPPeerTests {
             atProxy = try Self.call(device.settle(answer, now: Ends.now, using: &random))
         }
 
-        private static func call(_ step: NextcloudDevice.Step) throws -> NextcloudCall {
+        private static func call(_ step: NextcloudRoutine.Step) throws -> NextcloudCall {
             guard case .call(let call) = step else { throw NextcloudError(.malformedAnswer) }
             return call
         }

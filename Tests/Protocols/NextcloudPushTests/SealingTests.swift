@@ -9,7 +9,7 @@ import WireFormats
 /// (docs/conformance/nextcloud.md).
 @Suite("Nextcloud sealing", .timeLimit(.minutes(30)))
 struct SealingTests {
-    private func opened(_ device: NextcloudDevice, _ sealed: SealedSubject) -> NextcloudError.Code? {
+    private func opened(_ device: NextcloudRoutine, _ sealed: SealedSubject) -> NextcloudError.Code? {
         do {
             _ = try device.open(sealed)
             return nil
@@ -97,7 +97,7 @@ struct SealingTests {
         #expect(opened(try ends.device(), try ends.sealed(plain, by: ends.otherKey)) == .foreignSignature)
         #expect(opened(try ends.device(key: ends.otherKey), try ends.sealed(plain)) == .doesNotOpen)
         // Before it is registered a device believes nobody.
-        let fresh = NextcloudDevice(account: ends.account, app: Ends.app, key: ends.deviceKey)
+        let fresh = NextcloudRoutine(account: ends.account, app: Ends.app, key: ends.deviceKey)
         #expect(opened(fresh, try ends.sealed(plain)) == .foreignSignature)
     }
 

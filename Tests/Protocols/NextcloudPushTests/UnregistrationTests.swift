@@ -8,126 +8,173 @@ import WireFormats
 /// (§3.4).
 @Suite("Nextcloud unregistration", .timeLimit(.minutes(30)))
 struct UnregistrationTests {
+    private static let password = Secret(Base64.text(Array("alice@example.org:aaaaa-bbbbb".utf8)).utf8)
     private let ends: Ends
-    private var random = SeededRandom(seed: 8)
+    private var phone: KitPhone
 
-    init() throws { ends = try Ends() }
-
-    private func queue(_ count: Int = 1) throws -> Unregistrations {
-        var queue = Unregistrations()
-        for _ in 0..<count {
-            var device = try ends.device()
-            let work = device.unregister(now: Ends.now)
-            queue.add(try #require(work))
-            #expect(device.registration == nil)
-            let again = device.unregister(now: Ends.now)
-            #expect(again == nil)
-        }
-        return queue
+    init() throws {
+        ends = try Ends()
+        phone = try KitPhone.registered(ends)
     }
 
     @Test(
-        "The server is asked first, then the proxy, whatever the server says",
+        "The server is asked first, then the proxy, whatever the server says, and after a restart too",
         arguments: [200, 202, 400, 401, 404])
     mutating func bothSides(_ status: Int) throws {
-        var queue = try queue()
-        let server = try #require(queue.next(now: Ends.now).first)
-        #expect(server.request.method == "DELETE")
+        try phone.device.use(token: nil)
+        #expect(!phone.device.isGone && phone.device.status(at: phone.now).state == .pending)
+        try phone.restart(leaves: true)
+        let server = try phone.due()
         #expect(
-            server.request.url
-                == "https://cloud.example.org/ocs/v2.php/apps/notifications/api/v2/push?format=json")
-        #expect(server.request.header("Authorization")?.hasPrefix("Basic ") == true)
-        #expect(server.request.body.count == 0)
-        #expect(queue.next(now: Ends.now).isEmpty)
-        queue.settle(server.id, NextcloudAnswer(status), now: Ends.now, using: &random)
-        let proxy = try #require(queue.next(now: Ends.now).first)
-        #expect(proxy.request.method == "DELETE" && proxy.request.url == "https://push.example.com/devices")
-        let fields = try proxy.request.form
+            server.path
+                == "DELETE https://cloud.example.org/ocs/v2.php/apps/notifications/api/v2/push?format=json")
+        #expect(server.header("Authorization")?.hasPrefix("Basic ") == true && server.text.isEmpty)
+        #expect(phone.isIdle())
+        phone.answer(status, to: server)
+        #expect(!phone.device.isGone)
+        try phone.restart(leaves: true)
+        let proxy = try phone.due()
+        #expect(proxy.path == "DELETE https://push.example.com/devices")
+        let fields = try Form.parse(Array(proxy.text.utf8))
         #expect(
             fields.fields.map(\.name) == [
                 "deviceIdentifier", "deviceIdentifierSignature", "userPublicKey"
             ])
         #expect(fields.text("userPublicKey") == ends.user.key.publicKey.pem)
-        queue.settle(proxy.id, NextcloudAnswer(403), now: Ends.now, using: &random)
-        #expect(queue.count == 0 && queue.nextDeadline == nil)
+        phone.answer(403, to: proxy)
+        phone.answer(503, to: proxy)
+        #expect(phone.device.isGone && phone.device.nextDue == nil && phone.isIdle())
+        try phone.restart(leaves: true)
+        #expect(phone.device.isGone)
     }
 
-    @Test("However many failures a kept row tells of, one more is counted")
-    mutating func manyFailures() throws {
-        let kept = try queue().encoded().reveal { String(decoding: $0, as: UTF8.self) }
-        let row = kept.replacing(#""atServer","0""#, with: #""atServer","\#(Int.max)""#)
-        #expect(row != kept)
-        var queue = try Unregistrations(decoding: Secret(row.utf8))
-        let call = try #require(queue.next(now: Ends.now).first)
-        queue.settle(call.id, .none, now: Ends.now, using: &random)
-        let next = try #require(queue.nextDeadline)
-        #expect(next > Ends.now && next <= Ends.now + NextcloudLimits.backoffMost)
+    @Test("The password is kept between the logout and its end, and at no other time")
+    mutating func password() throws {
+        func holds(_ phone: KitPhone) -> Bool {
+            let text = phone.device.kept.reveal { String(decoding: $0, as: UTF8.self) }
+            return text.contains(Self.password.reveal { String(decoding: $0, as: UTF8.self) })
+                || text.contains("aaaaa-bbbbb")
+        }
+        #expect(!holds(phone))
+        try phone.device.use(token: nil)
+        #expect(holds(phone))
+        // The login need not be at hand any more.
+        let bare = NextcloudAccount(
+            serverURL: Ends.server, userID: "alice", loginName: "", appPassword: Secret([]))
+        let before = try phone.due().header("Authorization")
+        try phone.restart(NextcloudLogin(bare, Ends.app), leaves: true)
+        #expect(try phone.device.kept == NextcloudDevice(ends.login, keeping: phone.device.kept).kept)
+        let again = try phone.due()
+        #expect(again.header("Authorization") == before && before != nil)
+        phone.answer(202, to: again)
+        phone.answer(200, to: try phone.due())
+        #expect(phone.device.isGone && !holds(phone))
     }
 
     @Test("A phone without network tries again, less and less often, for a month")
     mutating func offline() throws {
-        var queue = try queue()
-        var now = Ends.now
+        try phone.device.use(token: nil)
+        let start = phone.now
         var tries = 0
-        while queue.count > 0 {
-            for call in queue.next(now: now) {
-                queue.settle(call.id, .none, now: now, using: &random)
+        while !phone.device.isGone {
+            for call in phone.device.due(at: phone.now, using: &phone.random) {
+                phone.answer(nil, to: call)
                 tries += 1
             }
-            guard let next = queue.nextDeadline else { break }
-            #expect(next.since(now) <= .seconds(300))
-            // The phone is looked at once in six hours.
-            now = max(next, now + .seconds(6 * 3_600))
+            guard let next = phone.device.nextDue else { break }
+            #expect(next.since(phone.now) <= .seconds(300))
+            // The phone is looked at once in six hours, and its app has ended meanwhile.
+            phone.now = max(next, phone.now + .seconds(6 * 3_600))
+            try phone.restart(leaves: true)
         }
-        #expect(tries == 120)
-        #expect(now.since(Ends.now) >= .seconds(30 * 86_400))
+        #expect(tries == 120 && phone.device.isGone)
+        #expect(phone.now.since(start) >= .seconds(30 * 86_400))
     }
 
-    @Test("It goes on after a restart where it stood, and what is cut is no queue")
-    mutating func restart() throws {
-        var queue = try queue()
-        let server = try #require(queue.next(now: Ends.now).first)
-        // A call that was under way is made again.
-        var again = try Unregistrations(decoding: queue.encoded())
-        let repeated = try #require(again.next(now: Ends.now).first)
-        #expect(repeated.request.url == server.request.url)
-        #expect(repeated.request.header("Authorization") == server.request.header("Authorization"))
-        again.settle(repeated.id, NextcloudAnswer(202), now: Ends.now, using: &random)
-        let proxy = try #require(again.next(now: Ends.now).first)
-        again.settle(proxy.id, NextcloudAnswer(503, "", retryAfter: "60"), now: Ends.now, using: &random)
-        let kept = again.encoded()
-        var third = try Unregistrations(decoding: kept)
-        #expect(third.nextDeadline == Ends.now + .seconds(60))
-        #expect(third.next(now: Ends.now + .seconds(59)).isEmpty)
-        let last = try #require(third.next(now: Ends.now + .seconds(60)).first)
-        #expect(last.request.url == "https://push.example.com/devices")
-        third.settle(last.id, NextcloudAnswer(200), now: Ends.now, using: &random)
-        #expect(third.count == 0)
-        #expect(try Unregistrations(decoding: third.encoded()).count == 0)
-        for length in 0..<kept.count {
-            #expect(throws: NextcloudError(.malformedRow), "length \(length)") {
-                try Unregistrations(decoding: kept.reveal { Secret($0[..<length]) })
-            }
+    @Test("A relay that asks for patience gets it, and a call that is lost is made again")
+    mutating func patience() throws {
+        try phone.device.use(token: nil)
+        phone.answer(202, to: try phone.due())
+        phone.answer(503, after: "60", to: try phone.due())
+        #expect(phone.device.nextDue == phone.now + .seconds(60))
+        phone.now = phone.now + .seconds(59)
+        #expect(phone.isIdle())
+        phone.now = phone.now + .seconds(1)
+        let lost = try phone.due()
+        phone.now = phone.now + .seconds(120)
+        let last = try phone.due()
+        phone.answer(200, to: lost)
+        #expect(!phone.device.isGone)
+        phone.answer(200, to: last)
+        #expect(phone.device.isGone)
+    }
+
+    @Test("Nothing was ever told: it is gone at once; what was perhaps told is taken back")
+    mutating func neverTold() throws {
+        var fresh = try KitPhone(ends)
+        #expect(!fresh.device.isGone)
+        try fresh.device.use(token: nil)
+        #expect(fresh.device.isGone && fresh.isIdle())
+        // The server was asked what it can do, and nothing else.
+        try fresh.tell()
+        let asked = try fresh.due()
+        try fresh.device.use(token: nil)
+        #expect(fresh.device.isGone)
+        fresh.answer(200, KitPhone.capabilities, to: asked)
+        #expect(fresh.isIdle())
+        // Its answer to the registration never came: it may have one, and the proxy has none.
+        try fresh.tell()
+        fresh.answer(200, KitPhone.capabilities, to: try fresh.due())
+        _ = try fresh.due()
+        try fresh.restart(leaves: true)
+        #expect(!fresh.device.isGone)
+        let server = try fresh.due()
+        #expect(server.path.hasPrefix("DELETE \(Ends.server)"))
+        fresh.answer(202, to: server)
+        #expect(fresh.isIdle() && fresh.device.isGone)
+    }
+
+    @Test("A logout in the middle of a registration waits for its answer, and then takes it back")
+    mutating func midway() throws {
+        for step in 1...2 {
+            var fresh = try KitPhone(ends)
+            try fresh.tell()
+            let answers = [(200, KitPhone.capabilities), (201, try ends.serverAnswer()), (200, "")]
+            for (status, body) in answers[..<step] { fresh.answer(status, body, to: try fresh.due()) }
+            let open = try fresh.due()
+            try fresh.device.use(token: nil)
+            #expect(fresh.isIdle() && !fresh.device.isGone)
+            fresh.answer(answers[step].0, answers[step].1, to: open)
+            let server = try fresh.due()
+            #expect(server.path.hasPrefix("DELETE \(Ends.server)"))
+            fresh.answer(202, to: server)
+            let proxy = try fresh.due()
+            #expect(proxy.path == "DELETE \(Ends.proxy)/devices")
+            fresh.answer(200, to: proxy)
+            #expect(fresh.device.isGone)
         }
     }
 
-    @Test("An account that comes back keeps its registration")
-    mutating func cancelled() throws {
-        var queue = try queue()
-        queue.cancel(try ends.registered(by: ends.user.key, completedAt: nil))
-        #expect(queue.count == 0)
-    }
-
-    @Test("Beyond 32 accounts the oldest is given up; an answer to no call changes nothing")
-    mutating func bounds() throws {
-        var queue = try queue(NextcloudLimits.unregistrations + 3)
-        #expect(queue.count == NextcloudLimits.unregistrations)
-        queue.settle(99_999, NextcloudAnswer(200), now: Ends.now, using: &random)
-        queue.settle(10, NextcloudAnswer(200), now: Ends.now, using: &random)
-        #expect(queue.count == NextcloudLimits.unregistrations)
-        #expect(queue.next(now: Ends.now).count == NextcloudLimits.unregistrations)
-        #expect(queue.encoded().count <= NextcloudLimits.keptBytes)
-        #expect(
-            try Unregistrations(decoding: queue.encoded()).count == NextcloudLimits.unregistrations)
+    @Test("After a logout nothing is shown; whoever logs in again is registered anew")
+    mutating func again() throws {
+        let sealed = try ends.delivered(try ends.sealed(Array(#"{"delete-all":true}"#.utf8)))
+        try phone.device.use(token: nil)
+        try phone.restart(leaves: true)
+        guard case .ignore(.switchedOff) = try phone.device.open(sealed, at: phone.now) else {
+            Issue.record("ignored")
+            return
+        }
+        let server = try phone.due()
+        try phone.tell()
+        // Both under way would overtake each other.
+        #expect(phone.isIdle())
+        phone.answer(202, to: server)
+        try phone.register()
+        #expect(try phone.device.open(sealed, at: phone.now).content == .withdrawalOfAll)
+        // And the same over a restart between the two.
+        try phone.device.use(token: nil)
+        phone.answer(202, to: try phone.due())
+        try phone.restart()
+        try phone.register()
     }
 }

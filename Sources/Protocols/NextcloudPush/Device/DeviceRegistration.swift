@@ -1,24 +1,24 @@
 import Primitives
-public import PushModel
+package import PushModel
 import WireFormats
-public import RSAKeys
+package import RSAKeys
 
 /// What a device knows of its registration: the server's three values, and where and when it stands (§3.2).
-public struct DeviceRegistration: Sendable {
+package struct DeviceRegistration: Sendable {
     /// Base64, 88 characters.
-    public let deviceIdentifier: String
+    package let deviceIdentifier: String
     /// Base64, 344 characters.
-    public let signature: String
+    package let signature: String
     /// With it everything that arrives is verified.
-    public let userPublicKey: RSAPublicKey
+    package let userPublicKey: RSAPublicKey
     /// As it was registered, so that it can be taken back there.
-    public let proxyServer: String
-    public let pushTokenHash: String
-    /// SHA-256 of the device's public key, in hexadecimal: with another one nothing that arrives opens.
-    /// `nil`: not known, of an earlier version.
+    package let proxyServer: String
+    package let pushTokenHash: String
+    /// SHA-256 of the device's package key, in hexadecimal: with another one nothing that arrives opens.
+    /// `nil`: not known.
     let deviceKeyDigest: String?
     /// When the proxy took it last; `nil`: not yet.
-    public internal(set) var completedAt: UnixTime?
+    package internal(set) var completedAt: UnixTime?
 
     package init(
         deviceIdentifier: String, signature: String, userPublicKey: RSAPublicKey, proxyServer: String,
@@ -55,29 +55,23 @@ public struct DeviceRegistration: Sendable {
         ]
     }
 
-    /// What to keep over a restart.
-    public func encoded() -> Secret {
-        KeptRows.write([
-            [
-                Secret(deviceIdentifier.utf8), Secret(signature.utf8), Secret(userPublicKey.pem.utf8),
-                Secret(proxyServer.utf8), Secret(pushTokenHash.utf8),
-                Secret((completedAt.map { String($0.milliseconds) } ?? "").utf8),
-                Secret((deviceKeyDigest ?? "").utf8)
-            ]
-        ])
+    /// Seven cells of a kept row.
+    var cells: [Secret] {
+        let texts = [deviceIdentifier, signature, userPublicKey.pem, proxyServer, pushTokenHash]
+        return texts.map { Secret(cell: $0) } + [
+            Secret(cell: completedAt), Secret(cell: deviceKeyDigest ?? "")
+        ]
     }
 
-    /// - Throws: `.malformedRow` for what ``encoded()`` has not written.
-    public init(decoding kept: Secret) throws(NextcloudError) {
-        guard let row = KeptRows.read(kept, atMost: NextcloudLimits.keptBytes)?.first,
-            // Earlier versions wrote no digest of the device's key.
-            row.count == 6 || row.count == 7,
-            let key = row[2].reveal({ try? RSAPublicKey(pem: $0) })  // Then it is malformed.
-        else { throw NextcloudError(.malformedRow) }
+    /// - Returns: `nil` for what ``cells`` has not written.
+    init?(cells: [Secret]) {
+        // A text that is no key was not written here.
+        guard cells.count == 7, let key = cells[2].reveal({ try? RSAPublicKey(pem: $0) }),
+            let completedAt = cells[5].moment
+        else { return nil }
         self.init(
-            deviceIdentifier: row[0].word, signature: row[1].word, userPublicKey: key,
-            proxyServer: row[3].word, pushTokenHash: row[4].word,
-            deviceKeyDigest: row.count == 7 && row[6].count > 0 ? row[6].word : nil,
-            completedAt: Int64(row[5].word).map { UnixTime(milliseconds: $0) })
+            deviceIdentifier: cells[0].word, signature: cells[1].word, userPublicKey: key,
+            proxyServer: cells[3].word, pushTokenHash: cells[4].word,
+            deviceKeyDigest: cells[6].count > 0 ? cells[6].word : nil, completedAt: completedAt)
     }
 }

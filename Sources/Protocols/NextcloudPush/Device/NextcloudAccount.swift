@@ -1,20 +1,20 @@
-public import PushModel
+package import PushModel
 import WireFormats
 
 /// What an app is built with.
-public struct NextcloudAppBuild: Sendable {
+package struct NextcloudAppBuild: Sendable {
     /// Whether an iOS app takes calls, and nothing else, on its VoIP token.
-    public enum VoIP: Sendable, Hashable { case none, strict }
+    package enum VoIP: Sendable, Hashable { case none, strict }
 
     /// The proxy's URL, with the app's own path where it has one. It must reach the proxy by every device
     /// and by every server.
-    public let proxyServer: String
+    package let proxyServer: String
     /// The server sorts the device by it (§3.2): `Mozilla/5.0 (iOS) Nextcloud-Talk v…` gets Talk's
     /// notifications, anything else the others.
-    public let userAgent: String
-    public let voip: VoIP
+    package let userAgent: String
+    package let voip: VoIP
 
-    public init(proxyServer: String, userAgent: String, voip: VoIP = .none) {
+    package init(proxyServer: String, userAgent: String, voip: VoIP = .none) {
         self.proxyServer = proxyServer
         self.userAgent = userAgent
         self.voip = voip
@@ -25,16 +25,16 @@ public struct NextcloudAppBuild: Sendable {
 }
 
 /// One login on a phone.
-public struct NextcloudAccount: Sendable {
+package struct NextcloudAccount: Sendable {
     /// Such as `https://cloud.example.org/nextcloud`.
-    public let serverURL: String
+    package let serverURL: String
     /// The user's id, which need not be the name of the login.
-    public let userID: String
-    public let loginName: String
+    package let userID: String
+    package let loginName: String
     /// An app password: push is refused to a login with the user's own.
-    public let appPassword: Secret
+    package let appPassword: Secret
 
-    public init(serverURL: String, userID: String, loginName: String, appPassword: Secret) {
+    package init(serverURL: String, userID: String, loginName: String, appPassword: Secret) {
         self.serverURL = serverURL
         self.userID = userID
         self.loginName = loginName
@@ -42,7 +42,7 @@ public struct NextcloudAccount: Sendable {
     }
 
     /// `<user id>@<server>`: what a proxy proves the user's key by (§5.3).
-    public var cloudID: String { AppPasswordIdentity.cloudID(user: userID, serverURL: serverURL) }
+    package var cloudID: String { AppPasswordIdentity.cloudID(user: userID, serverURL: serverURL) }
 
     /// `Authorization` (RFC 7617).
     var basic: Secret {
@@ -94,19 +94,19 @@ extension NextcloudCall {
 }
 
 /// Where Apple or Google reach this phone, as one text (§3.1).
-public struct NextcloudPushToken: Sendable {
+package struct NextcloudPushToken: Sendable {
     let text: Secret
 
     /// - Parameter text: as the system gives it; of APNs hex digits, whose case stays as it is.
     /// - Throws: `.invalidPushToken` for a text that no proxy takes: empty, above 4,096 characters, or with
     ///   anything but visible ASCII and blanks.
-    public init(_ text: Secret) throws(NextcloudError) {
+    package init(_ text: Secret) throws(NextcloudError) {
         guard text.reveal({ Self.isAcceptable($0) }) else { throw NextcloudError(.invalidPushToken) }
         self.text = text
     }
 
     /// Of an iOS app with calls: both tokens, joined by a blank.
-    public init(alert: Secret, voip: Secret) throws(NextcloudError) {
+    package init(alert: Secret, voip: Secret) throws(NextcloudError) {
         var joined = alert.reveal { Array($0) } + [0x20]
         voip.reveal { joined += $0 }
         defer { joined.withUnsafeMutableBytes { wipe($0) } }
@@ -114,7 +114,7 @@ public struct NextcloudPushToken: Sendable {
     }
 
     /// SHA-512 over the text, 128 hex digits in lower case: all that the server learns of the token.
-    public var hash: String { String(decoding: TokenHash(of: text).hex, as: UTF8.self) }
+    package var hash: String { String(decoding: TokenHash(of: text).hex, as: UTF8.self) }
 
     private static func isAcceptable(_ text: UnsafeRawBufferPointer) -> Bool {
         !text.isEmpty && text.count <= NextcloudLimits.tokenBytes
@@ -123,24 +123,24 @@ public struct NextcloudPushToken: Sendable {
 }
 
 /// What a server says it can do (§2), read before anything is registered.
-public struct NextcloudCapabilities: Sendable, Hashable {
+package struct NextcloudCapabilities: Sendable, Hashable {
     /// `notifications.push`: `devices`, `object-data`, `delete`, later `webpush`.
-    public let push: Set<String>
+    package let push: Set<String>
     /// `notifications.ocs-endpoints`.
-    public let endpoints: Set<String>
+    package let endpoints: Set<String>
 
     /// Whether a device can register.
-    public var takesDevices: Bool { push.contains("devices") }
+    package var takesDevices: Bool { push.contains("devices") }
     /// Whether notifications are taken off the screen again.
-    public var withdraws: Bool { push.contains("delete") }
+    package var withdraws: Bool { push.contains("delete") }
     /// Whether a device can have itself sent a test.
-    public var hasSelfTest: Bool { endpoints.contains("test-push") }
+    package var hasSelfTest: Bool { endpoints.contains("test-push") }
 
-    /// Reads the answer to ``NextcloudDevice/capabilities()``. A server without the notifications app has
+    /// Reads the answer to ``NextcloudRoutine/capabilities()``. A server without the notifications app has
     /// none.
     ///
     /// - Throws: `.malformedAnswer`.
-    public init(_ body: Secret) throws(NextcloudError) {
+    package init(_ body: Secret) throws(NextcloudError) {
         let json = body.reveal { bytes in
             // Whatever cannot be read is the same to the caller.
             try? JSONValue.parse(bytes, limitBytes: NextcloudLimits.answerBytes)

@@ -1,288 +1,193 @@
 public import PushModel
-public import RSAKeys
+public import SealbellKit
+import RSAKeys
 import WireFormats
 
-/// The device: one account on one phone (§3). A value; it sends nothing.
-public struct NextcloudDevice: Sendable {
-    /// Why to register now.
-    public enum Occasion: Sendable, Hashable {
-        /// The app has started, or the system has given another token: nothing is sent where all is known.
-        case start
-        /// Something seems wrong: register in any case.
-        case repair
+/// The device: one login on one phone (§3). A value; it sends nothing.
+///
+/// It registers at the user's server and then at the relay, once more each day, and opens what arrives. A new
+/// device draws an RSA key of 2,048 bits, which takes 0.1 to 1 s, and keeps it.
+///
+/// A VoIP push must be shown as a call even when ``open(_:at:)`` throws, or iOS ends the app.
+public struct NextcloudDevice: PushDevice {
+    let login: NextcloudLogin
+    package internal(set) var routine: NextcloudRoutine
+    /// Given in this run.
+    var token: NextcloudPushToken?
+    /// In this run there was told that there is none.
+    var isUnwanted = false
+    /// Until nothing is left of it anywhere.
+    var leaving: Unregistration?
+    /// The server was told something and has not answered: it may have a registration that is not known here.
+    var isAsked = false
+    /// What the server said in this run.
+    var server: NextcloudCapabilities?
+    var underWay: UnderWay?
+    /// What the last answer has led to, and ``due(at:)`` has not given yet.
+    var following: NextcloudCall?
+    var notBefore: UnixTime?
+    /// Until then nothing is tried in this run, because it was refused.
+    var restsUntil: UnixTime?
+    /// When the state of ``status(at:)`` was last another one.
+    var changedAt: UnixTime?
+    /// Why it was refused or put off last; `nil`: nobody answered, or it was not.
+    var trouble: NextcloudError.Code?
+
+    struct UnderWay: Sendable {
+        enum Kind: Sendable { case capabilities, registration, leaving }
+        let id: UInt64
+        let kind: Kind
+        let since: UnixTime
     }
 
-    /// How the server is told. Deployed apps use both.
-    public enum BodyFormat: Sendable, Hashable, CaseIterable { case form, json }
-
-    /// What to do next in a registration.
-    public enum Step: Sendable {
-        /// Make this call and bring its answer to ``NextcloudDevice/settle(_:now:using:)``.
-        case call(NextcloudCall)
-        /// Everything is registered. Keep ``NextcloudDevice/registration``.
-        case done
-        /// Nobody answered, or asked for patience: call ``NextcloudDevice/register(_:at:_:format:now:)``
-        /// again at that time.
-        case later(UnixTime)
-        /// It will not pass by trying again.
-        case failed(NextcloudError)
-    }
-
-    private enum Phase: Sendable {
-        case idle
-        case atServer(NextcloudPushToken)
-        /// `asksAgain`: it has been told the cloud id already.
-        case atProxy(NextcloudPushToken, DeviceRegistration, asksAgain: Bool)
-    }
-
-    public let account: NextcloudAccount
-    public let app: NextcloudAppBuild
-    /// Made once and kept in the keychain: with it notifications are opened.
-    public let key: RSAPrivateKey
-    /// To be kept over a restart; `nil` before the first.
-    public private(set) var registration: DeviceRegistration?
-    /// Why the last registration failed or is to be tried later, for the app's settings page; `nil` when it
-    /// did not, or nobody answered.
-    public private(set) var trouble: NextcloudError?
-    private var phase = Phase.idle
-    private var failures = 0
-
-    /// - Parameter key: of an earlier run, or `RSAPrivateKey.generate()`.
+    /// Makes the device; see ``PushDevice/init(_:keeping:using:)``.
+    ///
+    /// Of another server or user than ``kept`` tells of, it registers anew, and until then opens what the one
+    /// before has signed.
+    ///
+    /// - Parameter kept: ``kept`` of the last run, at most 16 KiB; `nil`: new.
+    /// - Throws: `.malformedSetup` for an address that is none, and for texts that are too long;
+    ///   `.malformedKept`.
     public init(
-        account: NextcloudAccount, app: NextcloudAppBuild, key: RSAPrivateKey,
-        registration: DeviceRegistration? = nil
-    ) {
-        self.account = account
-        self.app = app
-        self.key = key
-        self.registration = registration
+        _ setup: NextcloudLogin, keeping kept: Secret?, using generator: inout some RandomNumberGenerator
+    ) throws(DeviceError) {
+        if let kept {
+            try self.init(setup, keeping: kept)
+            return
+        }
+        let key: RSAPrivateKey
+        do { key = try .generate() } catch { throw DeviceError(.malformedSetup, error.codeText) }
+        try self.init(setup, key: key)
     }
 
-    // MARK: registering
-
-    /// Asks the server what it can do.
-    public func capabilities() -> NextcloudCall { account.call("GET", NextcloudPaths.capabilities, app) }
-
-    /// Begins a registration, to be called at every start of the app and once a day: at the server first,
-    /// then at the proxy. One that is under way begins anew.
+    /// A new device with a key that was made elsewhere.
     ///
-    /// - Throws: `.unsupportedServer` where the server takes no devices.
-    public mutating func register(
-        _ token: NextcloudPushToken, at server: NextcloudCapabilities, _ occasion: Occasion = .start,
-        format: BodyFormat = .form, now: UnixTime
-    ) throws(NextcloudError) -> Step {
-        guard server.takesDevices else { throw NextcloudError(.unsupportedServer) }
-        if occasion == .start,
-            registration.map({ !$0.isDue(token.hash, app.proxyServer, key.publicKey, now: now) }) ?? false
-        {
-            return .done
-        }
-        phase = .atServer(token)
-        let fields: [(name: String, value: Secret)] = [
-            ("pushTokenHash", Secret(token.hash.utf8)),
-            ("devicePublicKey", Secret(key.publicKey.pem.utf8)),
-            ("proxyServer", Secret(app.proxyServer.utf8))
-        ]
-        let isForm = format == .form
-        return .call(
-            account.call(
-                "POST", NextcloudPaths.push, app,
-                type: isForm ? NextcloudCall.formType : "application/json",
-                body: isForm ? NextcloudCall.form(fields) : Self.json(fields)))
+    /// - Throws: `.malformedSetup`.
+    package init(_ login: NextcloudLogin, key: RSAPrivateKey) throws(DeviceError) {
+        try self.init(login, NextcloudRoutine(account: login.account, app: login.app, key: key))
     }
 
-    /// Takes the answer to the last call.
-    public mutating func settle(
-        _ answer: NextcloudAnswer, now: UnixTime, using generator: inout some RandomNumberGenerator
-    ) -> Step {
-        let step: Step
-        trouble = nil
-        switch phase {
-        // Nothing was asked.
-        case .idle: return .failed(NextcloudError(.malformedAnswer))
-        case .atServer(let token): step = settleServer(answer, token)
-        case .atProxy(let token, let registered, let asksAgain):
-            step = settleProxy(answer, token, registered, asksAgain: asksAgain, now: now)
-        }
-        switch step {
-        case .call: return step
-        case .done:
-            failures = 0
-            trouble = nil
-        case .failed(let error):
-            failures = 0
-            trouble = error
-        case .later:
-            failures += 1
-            phase = .idle
-            let pause = NextcloudBackoff.pause(
-                failures: failures, asked: answer.pause(now: now), isLong: trouble != nil, using: &generator)
-            return .later(now + pause)
-        }
-        phase = .idle
-        return step
-    }
-
-    private mutating func settleServer(_ answer: NextcloudAnswer, _ token: NextcloudPushToken) -> Step {
-        // 200 and 201 are the same: a proxy may have forgotten what the server knows (§3.2).
-        guard answer.status == 200 || answer.status == 201 else {
-            if answer.mayPass { return .later(.distantPast) }
-            return .failed(NextcloudError(answer.status == 401 ? .notLoggedIn : Self.refusal(answer.body)))
-        }
-        let json = answer.body.reveal { bytes in
-            // Whatever cannot be read is no answer of this protocol.
-            try? JSONValue.parse(bytes, limitBytes: NextcloudLimits.answerBytes)
-        }
-        let data = json?["ocs"]?["data"]
-        guard let pem = data?["publicKey"]?.string, let identifier = data?["deviceIdentifier"]?.string,
-            let signature = data?["signature"]?.string,
-            // A key that is none proves nothing.
-            let userKey = Array(pem.utf8).withUnsafeBytes({ try? RSAPublicKey(pem: $0) }),
-            Self.isProof(identifier, signature, by: userKey)
-        else { return .failed(NextcloudError(.malformedAnswer)) }
-        let registered = DeviceRegistration(
-            deviceIdentifier: identifier, signature: signature, userPublicKey: userKey,
-            proxyServer: app.proxyServer, pushTokenHash: token.hash,
-            deviceKeyDigest: DeviceRegistration.digest(key.publicKey))
-        // From here on pushes may be under way that the new key has signed.
-        registration = registered
-        phase = .atProxy(token, registered, asksAgain: false)
-        return .call(proxyCall(token, registered, cloudID: nil))
-    }
-
-    private mutating func settleProxy(
-        _ answer: NextcloudAnswer, _ token: NextcloudPushToken, _ registered: DeviceRegistration,
-        asksAgain: Bool, now: UnixTime
-    ) -> Step {
-        switch answer.status {
-        case .some(200..<300):
-            registration = registered
-            registration?.completedAt = now
-            return .done
-        case 409 where !asksAgain:
-            phase = .atProxy(token, registered, asksAgain: true)
-            return .call(proxyCall(token, registered, cloudID: account.cloudID))
-        // The proxy could not ask the server. That may last, so it is asked less and less often.
-        case 409:
-            trouble = NextcloudError(.instanceUnreachable)
-            return .later(.distantPast)
-        case 403: return .failed(NextcloudError(Self.proxyRefusal(answer.body)))
-        default:
-            return answer.mayPass ? .later(.distantPast) : .failed(NextcloudError(.refusedByProxy))
-        }
-    }
-
-    // MARK: unregistering
-
-    /// The account leaves the phone. What is returned goes to ``Unregistrations/add(_:)``; the device is
-    /// done with.
+    /// A device that has got as far as this.
     ///
-    /// - Returns: `nil` where nothing was ever registered.
-    public mutating func unregister(now: UnixTime) -> Unregistration? {
-        phase = .idle
-        guard let registered = registration else { return nil }
-        registration = nil
-        return Unregistration(
-            serverURL: account.serverURL.withoutFinalSlashes, authorization: account.basic,
-            userAgent: app.userAgent, proxyUserAgent: app.proxyUserAgent, registration: registered, since: now
-        )
+    /// - Throws: `.malformedSetup`.
+    package init(_ login: NextcloudLogin, _ routine: NextcloudRoutine) throws(DeviceError) {
+        guard login.isSound else { throw DeviceError(.malformedSetup) }
+        (self.login, self.routine) = (login, routine)
+    }
+
+    // MARK: tokens
+
+    /// The one token of an app without calls, or on Android; see ``PushDevice/use(token:)``.
+    ///
+    /// - Throws: `.malformedToken` for a text that no relay takes.
+    public mutating func use(token: DeviceToken?) throws(DeviceError) { try use(token: token, calls: nil) }
+
+    /// Both tokens of an iOS app with calls.
+    ///
+    /// - Parameter token: of alerts; `nil` for a logout, and then `calls` is `nil`, too.
+    /// - Parameter calls: of PushKit, only where the login's `voip` is `.strict`.
+    /// - Throws: `.wrongService` for a second token that is not of APNs beside one of APNs, or that the login
+    ///   knows nothing of; `.malformedToken` for texts that no relay takes. Nothing has changed then.
+    public mutating func use(token: DeviceToken?, calls: DeviceToken?) throws(DeviceError) {
+        guard let token else {
+            guard calls == nil else { throw DeviceError(.wrongService) }
+            return leave()
+        }
+        if let calls {
+            guard token.service == .apns, calls.service == .apns, login.app.voip == .strict else {
+                throw DeviceError(.wrongService)
+            }
+        }
+        let joined: NextcloudPushToken
+        do {
+            joined =
+                if let calls { try NextcloudPushToken(alert: token.text, voip: calls.text) } else {
+                    try NextcloudPushToken(token.text)
+                }
+        } catch { throw DeviceError(.malformedToken, error.codeText) }
+        if leaving != nil {
+            // What was taken back until now nobody can tell.
+            leaving = nil
+            routine.distrust()
+        }
+        isUnwanted = false
+        if joined.hash != self.token?.hash { (notBefore, restsUntil) = (nil, nil) }
+        self.token = joined
+    }
+
+    private mutating func leave() {
+        (token, isUnwanted, following) = (nil, true, nil)
+        (notBefore, restsUntil) = (nil, nil)
+        // An answer to it would tell nothing that is still of use.
+        if underWay?.kind == .capabilities { underWay = nil }
+        guard leaving == nil, routine.registration != nil || isAsked else { return }
+        leaving = Unregistration(account: login.account, app: login.app)
+    }
+
+    /// Whether server and relay have nothing of this phone.
+    public var isGone: Bool {
+        isUnwanted && leaving == nil && !isAsked && routine.registration == nil
+    }
+
+    /// Something seems wrong: ``due(at:)`` registers anew, though a day has not passed. Nothing where no
+    /// token was given.
+    public mutating func registerAgain() {
+        guard token != nil else { return }
+        routine.distrust()
+        (notBefore, restsUntil) = (nil, nil)
     }
 
     // MARK: receiving
 
-    /// Opens what arrived for this account: verifies it with the user's key, then opens it.
+    /// Opens what arrived for this login: verifies it with the user's key, then opens it.
     ///
-    /// A VoIP push must be shown as a call even when this throws, or iOS ends the app.
+    /// - Returns: `.show` for an alert that is whole; `.fetch` for one that was cut, or that says not
+    ///   everything: ``details(of:)`` asks for the rest; `.remove` for withdrawals; `.ignore` for a form of a
+    ///   later version (`.laterVersion`), and after a logout (`.switchedOff`).
+    /// - Throws: `.foreign` for what has no `subject` and `signature`, or is signed by another user (or
+    ///   nobody); `.doesNotOpen` for what the user's server has sealed to another key.
+    public func open(
+        _ delivered: Delivered, at now: UnixTime
+    ) throws(DeviceError) -> Opened<NextcloudContent> {
+        guard let sealed = SealedSubject(delivered) else { throw DeviceError(.foreign) }
+        let content: NextcloudContent?
+        do { content = try routine.open(sealed) } catch {
+            let code: DeviceError.Code =
+                switch error.code {
+                case .foreignSignature: .foreign
+                case .malformedSubject: .malformedContent
+                default: .doesNotOpen
+                }
+            throw DeviceError(code, error.codeText)
+        }
+        guard leaving == nil else { return .ignore(.switchedOff) }
+        switch content {
+        case nil: return .ignore(.laterVersion)
+        case .alert(let alert)?: return alert.needsDetails ? .fetch(.alert(alert)) : .show(.alert(alert))
+        case .withdrawal?, .withdrawalOfAll?: return .remove(content ?? .withdrawalOfAll)
+        }
+    }
+
+    // MARK: calls of the app's own
+
+    /// Asks the server for the whole notification: its JSON, at most 4 MiB, is the answer's body.
     ///
-    /// - Returns: `nil` for a form that this version does not know: to be dropped silently.
-    /// - Throws: `.foreignSignature` for what is not of this account; `.doesNotOpen`.
-    public func open(_ sealed: SealedSubject) throws(NextcloudError) -> NextcloudContent? {
-        guard let userKey = registration?.userPublicKey else { throw NextcloudError(.foreignSignature) }
-        return try SubjectBox.open(try SubjectBox.verified(sealed, by: userKey), with: key)
-    }
+    /// Its answer is the app's: ``answered(_:to:at:)`` takes none.
+    public func details(of alert: NextcloudAlert) -> Call { ownCall(routine.details(of: alert)) }
 
-    /// Finds the account that a push is for, and opens it there.
+    /// Asks the server for a test push. A server of release 30 or earlier has none, and answers with 404.
     ///
-    /// - Returns: the place of the device in `devices`.
-    /// - Throws: `.foreignSignature` where no account's user has signed it; `.doesNotOpen` where one has,
-    ///   but none of its devices here opens it.
-    public static func open(
-        _ sealed: SealedSubject, for devices: [NextcloudDevice]
-    ) throws(NextcloudError) -> (place: Int, content: NextcloudContent?) {
-        var fault = NextcloudError(.foreignSignature)
-        for (place, device) in devices.enumerated() {
-            do { return (place, try device.open(sealed)) } catch {
-                if error.code == .doesNotOpen { fault = error }
-            }
-        }
-        throw fault
+    /// Its answer is the app's: ``answered(_:to:at:)`` takes none.
+    public func selfTest() -> Call { ownCall(routine.selfTest()) }
+
+    private func ownCall(_ call: NextcloudCall) -> Call {
+        Call(id: .random(in: 0...UInt64(Int64.max)), .http(HTTPCall(call)))
     }
+}
 
-    /// Asks the server for a test push; only where it ``NextcloudCapabilities/hasSelfTest``.
-    public func selfTest() -> NextcloudCall { account.call("POST", NextcloudPaths.selfTest, app) }
-
-    /// Asks the server for the whole notification.
-    public func details(of alert: NextcloudAlert) -> NextcloudCall {
-        let number = alert.id.map { "/\($0)" } ?? ""
-        return account.call("GET", NextcloudPaths.notifications + number, app)
-    }
-
-    // MARK: parts
-
-    private func proxyCall(
-        _ token: NextcloudPushToken, _ registered: DeviceRegistration, cloudID: String?
-    ) -> NextcloudCall {
-        var fields = [(name: "pushToken", value: token.text)] + registered.proof
-        if let cloudID { fields.append(("cloudId", Secret(cloudID.utf8))) }
-        return .proxyForm("POST", registered.proxyServer, userAgent: app.proxyUserAgent, fields)
-    }
-
-    private static func json(_ fields: [(name: String, value: Secret)]) -> Secret {
-        var writer = JSONWriter(reserving: 2_048)
-        writer.beginObject()
-        for field in fields {
-            writer.key(field.name)
-            field.value.reveal { writer.string(utf8: $0) }
-        }
-        writer.endObject()
-        return writer.takeSecret()
-    }
-
-    /// Whether a proxy would believe the three values.
-    private static func isProof(_ identifier: String, _ signature: String, by key: RSAPublicKey) -> Bool {
-        // What is no base64 proves nothing.
-        guard let digest = try? Base64.decode(identifier), let signed = try? Base64.decode(signature) else {
-            return false
-        }
-        return signed.withUnsafeBytes { signed in
-            digest.withUnsafeBytes { key.isValid(signed, overDigest: $0) }
-        }
-    }
-
-    /// Which 403 it is, where the proxy is one that says so.
-    private static func proxyRefusal(_ body: Secret) -> NextcloudError.Code {
-        let json = body.reveal { bytes in
-            // No word that we know, then.
-            try? JSONValue.parse(bytes, limitBytes: NextcloudLimits.answerBytes)
-        }
-        switch json?["code"]?.string.flatMap({ NextcloudError.Code(rawValue: $0) }) {
-        case .instanceUnfit: return .instanceUnfit
-        case .instanceNotAdmitted: return .instanceNotAdmitted
-        default: return .identityRefused
-        }
-    }
-
-    private static func refusal(_ body: Secret) -> NextcloudError.Code {
-        let json = body.reveal { bytes in
-            // No word that we know, then.
-            try? JSONValue.parse(bytes, limitBytes: NextcloudLimits.answerBytes)
-        }
-        switch (json?["ocs"]?["data"]?["message"]?.string).flatMap({ OCSAnswer.Word(rawValue: $0) }) {
-        case .invalidTokenHash: return .invalidTokenHash
-        case .invalidDeviceKey: return .invalidDeviceKey
-        case .invalidProxyServer: return .invalidProxyServer
-        case .invalidSessionToken: return .invalidSessionToken
-        case nil: return .refusedByServer
-        }
-    }
+extension NextcloudDevice: CustomStringConvertible, CustomReflectable {
+    /// `‹device›`, whatever it is.
+    public var description: String { "‹device›" }
+    /// Without children.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

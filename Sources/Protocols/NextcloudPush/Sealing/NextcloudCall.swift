@@ -61,6 +61,11 @@ enum NextcloudBackoff {
     /// More of them make no pause longer.
     static let countedFailures = 16
 
+    /// The number of failures that a kept cell has; `nil` for one that was never counted.
+    static func failures(_ text: String) -> Int? {
+        Int(text).flatMap { (0...countedFailures + 1).contains($0) && String($0) == text ? $0 : nil }
+    }
+
     /// - Parameter isLong: what has failed is unlikely to pass soon.
     static func pause(
         failures: Int, asked: Duration?, isLong: Bool = false,

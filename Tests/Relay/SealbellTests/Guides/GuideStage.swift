@@ -108,7 +108,7 @@ extension GuideRehearsal {
         let digest = SHA512.hash(data: device.token.reveal { Data($0) })
         let body = Form.text([
             ("pushTokenHash", digest.map { String(format: "%02x", $0) }.joined()),
-            ("devicePublicKey", device.key.publicKey.pem), ("proxyServer", device.relay)
+            ("devicePublicKey", try device.device().routine.key.publicKey.pem), ("proxyServer", device.relay)
         ])
         _ = try cloud.answer(
             "POST", userAgent: device.kind.userAgent, body, tokenID: 41, now: World.live.now())

@@ -42,6 +42,16 @@ struct DemoCloud: Sendable {
         return try answer(call.method, userAgent: agent ?? "", call.body, tokenID: tokenID, now: now)
     }
 
+    /// Answers what a device asks of this server; `nil`: it asks another.
+    mutating func answer(_ call: Call, tokenID: Int64, now: UnixTime) throws -> CallAnswer? {
+        guard let http = call.http, http.url.hasPrefix(url) else { return nil }
+        if http.method == "GET" { return .http(status: 200, body: Secret(Self.capabilitiesText.utf8)) }
+        let agent = http.headers.first { $0.name == "User-Agent" }?.value.word
+        let answer = try answer(
+            http.method, userAgent: agent ?? "", http.body, tokenID: tokenID, now: now)
+        return answer.status.map { .http(status: $0, body: answer.body) }
+    }
+
     /// - Parameter body: a form.
     mutating func answer(
         _ method: String, userAgent: String, _ body: Secret, tokenID: Int64, now: UnixTime

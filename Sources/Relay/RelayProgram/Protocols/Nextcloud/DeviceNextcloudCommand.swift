@@ -82,44 +82,45 @@ struct DeviceRegisterCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let wire = try place.wire(shell)
         var played = try playedDevice(shell)
-        var device = played.device
-        try played.write(place.path(shell))
-        let asked = await wire.answer(device.capabilities())
-        guard asked.status == 200 else {
-            throw CommandFailure(.unavailable, "server: \(Self.words(asked)) when asked what it can do.")
-        }
-        var random = SystemRandomNumberGenerator()
-        var step: NextcloudDevice.Step
-        do throws(NextcloudError) {
-            let token = try NextcloudPushToken(played.token)
-            step = try device.register(
-                token, at: try NextcloudCapabilities(asked.body), .repair, now: shell.world.now())
-        } catch {
-            throw CommandFailure(.failed, "server: \(error.sentence)")
-        }
-        // Bound: server, relay, and the relay once more with the account's name.
-        for _ in 0..<3 {
-            guard case .call(let call) = step else { break }
+        var device = try played.device()
+        try played.tell(&device)
+        device.registerAgain()
+        var isAsked = false
+        // Bound: what the server can do, its registration, the relay, and the relay once more with the
+        // account's name.
+        for _ in 0..<4 {
+            guard let call = device.due(at: shell.world.now()).first else { break }
+            try played.keep(device, place.path(shell))
             let answer = await wire.answer(call)
-            let isServer = call.url.hasPrefix(played.server)
-            shell.out("\(isServer ? "server" : "relay"): \(Self.words(answer))")
-            step = device.settle(answer, now: shell.world.now(), using: &random)
+            device.answered(answer, to: call, at: shell.world.now())
+            try played.keep(device, place.path(shell))
+            if !isAsked {
+                isAsked = true
+                guard case .http(200, _, _) = answer else {
+                    throw CommandFailure(
+                        .unavailable, "server: \(Self.words(answer)) when asked what it can do.")
+                }
+            } else {
+                let isServer = call.http?.url.hasPrefix(played.server) ?? false
+                shell.out("\(isServer ? "server" : "relay"): \(Self.words(answer))")
+            }
         }
-        played.registration = device.registration
-        try played.write(place.path(shell))
-        switch step {
-        case .done:
+        let status = device.status(at: shell.world.now())
+        let cause = status.detail.flatMap { NextcloudError.Code(rawValue: $0) }
+            .map { NextcloudError($0).sentence }
+        switch status.state {
+        case .active:
             shell.out("registered")
             return .done
-        case .failed(let error): throw CommandFailure(.failed, error.sentence)
-        case .call, .later:
-            let cause = device.trouble.map { "\($0.sentence) " } ?? ""
-            throw CommandFailure(.unavailable, "\(cause)Not registered; try again later.")
+        case .failed: throw CommandFailure(.failed, cause ?? status.advice.sentence)
+        case .none, .pending:
+            throw CommandFailure(
+                .unavailable, (cause.map { "\($0) " } ?? "") + "Not registered; try again later.")
         }
     }
 
-    static func words(_ answer: NextcloudAnswer) -> String {
-        answer.status.map { "HTTP \($0)" } ?? "no answer"
+    static func words(_ answer: CallAnswer) -> String {
+        if case .http(let status, _, _) = answer { "HTTP \(status)" } else { "no answer" }
     }
 
     /// The device of the state file, changed where options say so; a new one where there is no file.
@@ -133,7 +134,7 @@ struct DeviceRegisterCommand: SealbellCommand {
                     .usage, "\(path) is not there yet: give --server, --user, --password-file and --relay.")
             }
             let kind = PlayedDevice.Kind(rawValue: app) ?? .talkAndroid
-            return try PlayedDevice(
+            return PlayedDevice(
                 kind, server: server, user: user, login: login ?? user, appPassword: password, relay: relay,
                 token: token ?? kind.inventToken(shell.world))
         }
@@ -162,25 +163,21 @@ struct DeviceUnregisterCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let wire = try place.wire(shell)
         var played = try PlayedDevice(file: place.path(shell))
-        var device = played.device
-        guard let work = device.unregister(now: shell.world.now()) else {
-            throw CommandFailure(.failed, "The device is not registered.")
-        }
-        var open = Unregistrations()
-        open.add(work)
-        var random = SystemRandomNumberGenerator()
+        var device = try played.device()
+        do { try device.use(token: nil) } catch { throw CommandFailure(.failed, error.sentence) }
+        guard !device.isGone else { throw CommandFailure(.failed, "The device is not registered.") }
         // Bound: one call to each of the two; what found no network stays in the state file.
         for party in ["server", "relay"] {
-            guard let call = open.next(now: shell.world.now()).first else { break }
-            let answer = await wire.answer(call.request)
+            guard let call = device.due(at: shell.world.now()).first else { break }
+            try played.keep(device, place.path(shell))
+            let answer = await wire.answer(call)
             shell.out("\(party): \(DeviceRegisterCommand.words(answer))")
-            open.settle(call.id, answer, now: shell.world.now(), using: &random)
+            device.answered(answer, to: call, at: shell.world.now())
         }
-        guard open.count == 0 else {
+        try played.keep(device, place.path(shell))
+        guard device.isGone else {
             throw CommandFailure(.unavailable, "Not everything was taken back; run it again later.")
         }
-        played.registration = nil
-        try played.write(place.path(shell))
         shell.out("unregistered")
         return .done
     }
@@ -198,30 +195,36 @@ struct DeviceOpenCommand: SealbellCommand {
     @OptionGroup var place: PlayedDeviceOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let played = try PlayedDevice(file: place.path(shell))
-        let body = shell.input(PlayedDevice.limitBytes).reveal { Array($0) }
-        guard let sealed = SealedSubject(delivered: body) else {
-            throw CommandFailure(.failed, "Standard input holds no push of this protocol.")
-        }
-        do throws(NextcloudError) {
-            shell.out(try Self.text(try played.device.open(sealed)))
+        let device = try PlayedDevice(file: place.path(shell)).device()
+        do throws(DeviceError) {
+            let delivered = try Delivered(json: shell.input(PlayedDevice.limitBytes))
+            shell.out(Self.text(try device.open(delivered, at: shell.world.now())))
             return .done
         } catch {
             throw CommandFailure(.failed, error.sentence)
         }
     }
 
-    private static func text(_ content: NextcloudContent?) throws(NextcloudError) -> String {
+    private static func text(_ opened: Opened<NextcloudContent>) -> String {
+        switch opened {
+        case .show(let content): text(content)
+        case .fetch(let content): "\(text(content)); the app fetches the rest"
+        case .remove(let content), .update(let content): text(content)
+        case .ignore(.switchedOff): "the device has left its account"
+        case .ignore: "of a form that this version does not know"
+        }
+    }
+
+    private static func text(_ content: NextcloudContent) -> String {
         switch content {
-        case .alert(let alert)?:
+        case .alert(let alert):
             let words = [
                 alert.id.map { "nid \($0)" }, "app \(alert.app)", alert.objectType.map { "type \($0)" },
                 alert.objectID.map { "id \($0)" }, alert.subject.map { "“\($0)”" }
             ].compactMap(\.self).joined(separator: ", ")
-            return alert.needsDetails ? "alert: \(words); the app fetches the rest" : "alert: \(words)"
-        case .withdrawal(let ids)?: return "withdrawal: nid \(ids.map(String.init).joined(separator: ", "))"
-        case .withdrawalOfAll?: return "withdrawal of everything"
-        case nil: return "of a form that this version does not know"
+            return "alert: \(words)"
+        case .withdrawal(let ids): return "withdrawal: nid \(ids.map(String.init).joined(separator: ", "))"
+        case .withdrawalOfAll: return "withdrawal of everything"
         }
     }
 }

@@ -33,16 +33,30 @@ struct NextcloudWire: Sendable {
 
     /// - Returns: `.none` where nobody answered.
     func answer(_ call: NextcloudCall) async -> NextcloudAnswer {
-        guard let url = ServerURL(call.url),
-            let wire = LocalCall(url: url.base, authority: authority, deadline: deadline)
+        guard let answer = await ask(call.method, call.url, call.headers, call.body) else { return .none }
+        return NextcloudAnswer(status: answer.status, retryAfter: answer.retryAfter, body: answer.body)
+    }
+
+    /// The same of a device's call.
+    func answer(_ call: Call) async -> CallAnswer {
+        guard let http = call.http, let answer = await ask(http.method, http.url, http.headers, http.body),
+            answer.body.count <= http.answerLimitBytes
         else { return .none }
+        return .http(status: answer.status, retryAfter: answer.retryAfter, body: answer.body)
+    }
+
+    private func ask(
+        _ method: String, _ url: String, _ headers: [(name: String, value: Secret)], _ body: Secret
+    ) async -> (status: Int, retryAfter: String?, body: Secret)? {
+        guard let url = ServerURL(url),
+            let wire = LocalCall(url: url.base, authority: authority, deadline: deadline)
+        else { return nil }
         do throws(LocalCall.Fault) {
             let answer = try await wire.ask(
-                call.method, url.path.isEmpty ? "/" : url.path, headers: call.headers, body: call.body)
-            return NextcloudAnswer(
-                status: answer.status, retryAfter: answer.header("retry-after"), body: Secret(answer.body))
+                method, url.path.isEmpty ? "/" : url.path, headers: headers, body: body)
+            return (answer.status, answer.header("retry-after"), Secret(answer.body))
         } catch {
-            return .none
+            return nil
         }
     }
 }

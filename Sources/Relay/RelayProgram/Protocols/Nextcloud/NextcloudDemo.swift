@@ -29,7 +29,8 @@ struct NextcloudDemo: PhonesDemo {
         let service: String
         let userAgent: String
         /// As the app gets them from the system.
-        let token: NextcloudPushToken
+        let token: DeviceToken
+        let calls: DeviceToken?
         let shown: String
         /// A message, and where the phone takes calls apart, a call.
         let pushes: [(objectType: String, deliveries: AsyncStream<Delivery>)]
@@ -40,7 +41,7 @@ struct NextcloudDemo: PhonesDemo {
         return Phone(
             name: "nextcloud (APNs)", service: "APNs",
             userAgent: "Mozilla/5.0 (iOS) Nextcloud-Talk v20.1.0",
-            token: try NextcloudPushToken(alert: Secret(alert.utf8), voip: Secret(voip.utf8)), shown: alert,
+            token: try .apns(hex: alert), calls: try .apns(hex: voip), shown: alert,
             pushes: [
                 ("chat", sandbox.production.subscribe(token: alert)),
                 ("call", sandbox.production.subscribe(token: voip))
@@ -52,20 +53,24 @@ struct NextcloudDemo: PhonesDemo {
         return Phone(
             name: "nextcloud (FCM)", service: "FCM",
             userAgent: "Mozilla/5.0 (Android) Nextcloud-Talk v20.1.0",
-            token: try NextcloudPushToken(Secret(address.utf8)), shown: address,
+            token: try .fcm(address), calls: nil, shown: address,
             pushes: [("chat", sandbox.fcm.subscribe(address: address))])
     }
 
     func converse(_ phone: Phone) async throws -> [DemoReport] {
         var cloud = try DemoCloud()
         let wire = NextcloudWire(deadline: .milliseconds(patience.wholeMilliseconds))
-        let app = NextcloudAppBuild(
-            proxyServer: url.replacing("127.0.0.1", with: "localhost") + path, userAgent: phone.userAgent,
-            voip: phone.pushes.count > 1 ? .strict : .none)
-        var device = NextcloudDevice(account: cloud.account(), app: app, key: try .generate())
+        let account = cloud.account()
+        var device = try NextcloudDevice(
+            NextcloudLogin(
+                serverURL: account.serverURL, userID: account.userID, loginName: account.loginName,
+                appPassword: account.appPassword,
+                proxyServer: url.replacing("127.0.0.1", with: "localhost") + path,
+                userAgent: phone.userAgent, voip: phone.calls == nil ? .none : .strict))
+        try device.use(token: phone.token, calls: phone.calls)
         // A relay that ran before may have pinned another key of the first app password.
         let tokenID = Int64(UInt32.random(in: 1 ... .max))
-        try await register(&device, phone.token, at: &cloud, tokenID: tokenID, wire)
+        try await register(&device, at: &cloud, tokenID: tokenID, wire)
 
         var reports: [DemoReport] = []
         for (number, push) in phone.pushes.enumerated() {
@@ -85,20 +90,21 @@ struct NextcloudDemo: PhonesDemo {
     }
 
     private func register(
-        _ device: inout NextcloudDevice, _ token: NextcloudPushToken, at cloud: inout DemoCloud,
-        tokenID: Int64, _ wire: NextcloudWire
+        _ device: inout NextcloudDevice, at cloud: inout DemoCloud, tokenID: Int64, _ wire: NextcloudWire
     ) async throws {
-        var random = SystemRandomNumberGenerator()
-        var step = try device.register(token, at: try DemoCloud.capabilities(), now: world.now())
-        // Bound: server, relay, and the relay once more with a proof.
-        for _ in 0..<3 {
-            guard case .call(let call) = step else { break }
-            let answer =
-                call.url.hasPrefix(cloud.url)
-                ? try cloud.answer(call, tokenID: tokenID, now: world.now()) : await wire.answer(call)
-            step = device.settle(answer, now: world.now(), using: &random)
+        // Bound: what the server can do, its registration, the relay, and the relay once more with a proof.
+        for _ in 0..<4 {
+            guard let call = device.due(at: world.now()).first else { break }
+            let answer = try cloud.answer(call, tokenID: tokenID, now: world.now())
+            if let answer {
+                device.answered(answer, to: call, at: world.now())
+            } else {
+                device.answered(await wire.answer(call), to: call, at: world.now())
+            }
         }
-        guard case .done = step else { throw DemoFault(words: "the device could not register") }
+        guard device.status(at: world.now()).state == .active else {
+            throw DemoFault(words: "the device could not register")
+        }
     }
 
     /// What each of them held in its hands.
@@ -106,12 +112,13 @@ struct NextcloudDemo: PhonesDemo {
         _ phone: Phone, isCall: Bool, _ delivery: Delivery, _ device: NextcloudDevice,
         _ notification: NextcloudNotification
     ) throws -> DemoReport {
-        guard let sealed = SealedSubject(delivered: delivery.body) else {
+        let delivered = try Delivered(json: Secret(delivery.body))
+        guard let sealed = SealedSubject(delivered) else {
             throw DemoFault(words: "what arrived has another form")
         }
         let ciphertext = sealed.subject.reveal { String(decoding: $0, as: UTF8.self) }
         var opened: NextcloudAlert?
-        if case .alert(let alert) = try device.open(sealed) { opened = alert }
+        if case .show(.alert(let alert)) = try device.open(delivered, at: world.now()) { opened = alert }
         let isRight = opened?.subject == notification.subject && opened?.id == notification.id
         let token = "device token \(delivery.token.prefix(8))…"
         return DemoReport(
@@ -124,18 +131,5 @@ struct NextcloudDemo: PhonesDemo {
                 .init("device", .plaintext, isRight ? "“\(Self.subject)”" : "something else")
             ],
             opened: isRight, fault: isRight ? nil : "the device opened something else")
-    }
-}
-
-extension SealedSubject {
-    /// Reads the two texts where push services deliver them: beside `aps`, or in FCM's `data`.
-    init?(delivered body: [UInt8]) {
-        // What is no JSON is no push of this protocol.
-        guard let json = try? JSONValue.parse(body) else { return nil }
-        let place = json["message"]?["data"] ?? json["data"] ?? json
-        guard let subject = place["subject"]?.string, let signature = place["signature"]?.string else {
-            return nil
-        }
-        self.init(subject: Secret(subject.utf8), signature: Secret(signature.utf8))
     }
 }

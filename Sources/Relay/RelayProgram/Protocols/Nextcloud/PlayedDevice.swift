@@ -1,6 +1,5 @@
 import NextcloudPush
 import PushModel
-import RSAKeys
 import WireFormats
 
 /// A device that the command line plays, and what it keeps between two commands: a file of its own, for it
@@ -47,17 +46,35 @@ struct PlayedDevice {
     var relay: String
     /// As a push service would have given it.
     var token: Secret
-    var key: RSAPrivateKey
-    var registration: DeviceRegistration?
+    /// What the device keeps; `nil`: a new one.
+    var kept: Secret?
 
     /// The device as the library has it.
-    var device: NextcloudDevice {
-        NextcloudDevice(
-            account: NextcloudAccount(
-                serverURL: server, userID: user, loginName: login, appPassword: appPassword),
-            app: NextcloudAppBuild(
-                proxyServer: relay, userAgent: kind.userAgent, voip: kind.takesCalls ? .strict : .none),
-            key: key, registration: registration)
+    ///
+    /// - Throws: `CommandFailure` where the options or the file make none.
+    func device() throws(CommandFailure) -> NextcloudDevice {
+        let login = NextcloudLogin(
+            serverURL: server, userID: user, loginName: login, appPassword: appPassword, proxyServer: relay,
+            userAgent: kind.userAgent, voip: kind.takesCalls ? .strict : .none)
+        do throws(DeviceError) { return try NextcloudDevice(login, keeping: kept) } catch {
+            throw CommandFailure(.failed, error.sentence)
+        }
+    }
+
+    /// Tells it the token: of an app with calls two, with a blank between them.
+    ///
+    /// - Throws: `CommandFailure` for what no push service gives out.
+    func tell(_ device: inout NextcloudDevice) throws(CommandFailure) {
+        do throws(DeviceError) {
+            let words = token.word.split(separator: " ", maxSplits: 1)
+            guard kind.isApple, let alert = words.first else {
+                return try device.use(token: .fcm(token.word))
+            }
+            let calls = try words.dropFirst().first.map { (hex) throws(DeviceError) in
+                try DeviceToken.apns(hex: hex)
+            }
+            try device.use(token: .apns(hex: alert), calls: calls)
+        } catch { throw CommandFailure(.failed, error.sentence) }
     }
 
     // MARK: The file
@@ -73,7 +90,7 @@ struct PlayedDevice {
             return value.reveal { String(decoding: $0, as: UTF8.self) }
         }
         guard let kind = Kind(rawValue: try text("kind")), let password = members["app_password"],
-            let token = members["token"], let key = members["key"]
+            let token = members["token"]
         else { throw FormatError(.wrongType) }
         self.kind = kind
         server = try text("server")
@@ -82,18 +99,23 @@ struct PlayedDevice {
         appPassword = password
         relay = try text("relay")
         self.token = token
-        self.key = try RSAPrivateKey(pem: key)
-        registration = try members["registration"].map { try DeviceRegistration(decoding: $0) }
+        kept = members["device"]
     }
 
-    /// - Parameter key: made anew.
     init(
         _ kind: Kind, server: String, user: String, login: String, appPassword: Secret, relay: String,
         token: Secret
-    ) throws(RSAError) {
+    ) {
         (self.kind, self.server, self.user, self.login) = (kind, server, user, login)
         (self.appPassword, self.relay, self.token) = (appPassword, relay, token)
-        key = try .generate()
+    }
+
+    /// Writes the file with what the device keeps now.
+    ///
+    /// - Throws: `CommandFailure` that names the file.
+    mutating func keep(_ device: NextcloudDevice, _ file: String) throws(CommandFailure) {
+        kept = device.kept
+        try write(file)
     }
 
     /// Writes the file, which its owner alone may read.
@@ -108,9 +130,8 @@ struct PlayedDevice {
             json.key(name)
             json.string(text)
         }
-        let kept = registration?.encoded()
         for (name, secret) in [
-            ("app_password", appPassword), ("token", token), ("key", key.pem), ("registration", kept)
+            ("app_password", appPassword), ("token", token), ("device", kept)
         ] as [(String, Secret?)] {
             guard let secret else { continue }
             json.key(name)

@@ -48,7 +48,7 @@ final class TestCloud: Sendable {
     }
 
     /// Registers a phone again, as at a start of the app after something seemed wrong.
-    func register(_ phone: CloudPhone) async throws -> NextcloudDevice.Step {
+    func register(_ phone: CloudPhone) async throws -> NextcloudRoutine.Step {
         var random = SystemRandomNumberGenerator()
         var device = phone.device
         var step = try device.register(
@@ -64,20 +64,16 @@ final class TestCloud: Sendable {
     /// The account leaves the phone.
     func unregister(_ phone: CloudPhone) async throws -> [Int] {
         var random = SystemRandomNumberGenerator()
-        var device = phone.device
-        var open = Unregistrations()
-        let work = device.unregister(now: World.live.now())
-        open.add(try #require(work))
-        phone.device = device
-        var statuses: [Int] = []
+        let device = phone.device
+        var work = Unregistration(account: device.account, app: device.app)
+        var (statuses, isOver) = ([Int](), false)
         for _ in 0..<2 {
-            let calls = open.next(now: World.live.now())
-            let call = try #require(calls.first)
-            let answer = try await answer(call.request, phone.tokenID)
+            let call = try #require(work.call(device.registration))
+            let answer = try await answer(call, phone.tokenID)
             statuses.append(answer.status ?? 0)
-            open.settle(call.id, answer, now: World.live.now(), using: &random)
+            isOver = work.settle(answer, now: World.live.now(), using: &random)
         }
-        #expect(open.count == 0)
+        #expect(isOver)
         return statuses
     }
 
@@ -120,7 +116,7 @@ enum TestCloudFault: Error { case notRegistered }
 
 /// An app on a phone, with an account.
 final class CloudPhone: Sendable {
-    private let state: Mutex<NextcloudDevice>
+    private let state: Mutex<NextcloudRoutine>
     let token: Secret
     let tokenID: Int64
     /// Tokens as push services know them: of alerts, and of calls.
@@ -137,17 +133,17 @@ final class CloudPhone: Sendable {
         let build = NextcloudAppBuild(
             proxyServer: relay.replacing("127.0.0.1", with: "localhost"), userAgent: kind.userAgent,
             voip: kind.takesCalls ? .strict : .none)
-        state = Mutex(NextcloudDevice(account: account, app: build, key: try .generate()))
+        state = Mutex(NextcloudRoutine(account: account, app: build, key: try .generate()))
     }
 
-    var device: NextcloudDevice {
+    var device: NextcloudRoutine {
         get { state.withLock(\.self) }
         set { state.withLock { $0 = newValue } }
     }
 
     /// What a delivery says to this phone.
     func open(_ delivery: Delivery) throws -> NextcloudContent? {
-        try device.open(try #require(SealedSubject(delivered: delivery.body)))
+        try device.open(try #require(SealedSubject(try Delivered(json: Secret(delivery.body)))))
     }
 
     func subject(_ delivery: Delivery) throws -> String? {
