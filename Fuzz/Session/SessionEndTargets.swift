@@ -38,9 +38,9 @@ let sessionEndTargets: [String: Body] = [
         play(first & 1 == 0 ? phone : leavingPhone, answer)
     },
     "session-kept": { bytes in
-        guard var device = try? SessionDevice(keeping: Secret(copying: bytes)) else { return }
+        guard var device = try? SessionRoutine(keeping: Secret(copying: bytes)) else { return }
         let kept = device.encoded()
-        guard let again = try? SessionDevice(keeping: kept) else {
+        guard let again = try? SessionRoutine(keeping: kept) else {
             preconditionFailure("we can read what we write")
         }
         precondition(again.encoded() == kept, "one form for one phone")
@@ -103,9 +103,9 @@ private func seed(_ hex: String) -> Secret {
     return Secret(bytes)
 }
 
-private let phone: SessionDevice = {
+private let phone: SessionRoutine = {
     var random = SystemRandomNumberGenerator()
-    var device = SessionDevice(using: &random)
+    var device = SessionRoutine(using: &random)
     device.use(phoneToken)
     for account in accounts {
         guard (try? device.watch(account)) != nil else { preconditionFailure("there is room") }
@@ -114,7 +114,7 @@ private let phone: SessionDevice = {
 }()
 
 /// Of which every account has been subscribed, and is leaving.
-private let leavingPhone: SessionDevice = {
+private let leavingPhone: SessionRoutine = {
     var (device, random) = (phone, SystemRandomNumberGenerator())
     guard let calls = try? device.renewal(due: noon) else { preconditionFailure("our own keys sign") }
     let one = #"{"success":true,"added":true}"#
@@ -135,7 +135,7 @@ private let answerStatuses: [Int?] = [
 ]
 
 /// Renewals that are answered so, with time between them.
-private func play(_ device: SessionDevice, _ answer: SessionAnswer) {
+private func play(_ device: SessionRoutine, _ answer: SessionAnswer) {
     var (device, now, random) = (device, noon, SystemRandomNumberGenerator())
     for _ in 0..<3 {
         guard let calls = try? device.renewal(due: now) else { preconditionFailure("our own keys sign") }
@@ -149,7 +149,7 @@ private func play(_ device: SessionDevice, _ answer: SessionAnswer) {
         }
         let rest = try? device.renewal(due: now)
         precondition(rest.map { $0.isEmpty } ?? false, "nothing is due twice")
-        guard let kept = try? SessionDevice(keeping: device.encoded()) else {
+        guard let kept = try? SessionRoutine(keeping: device.encoded()) else {
             preconditionFailure("we can read what we write")
         }
         precondition(kept.encoded() == device.encoded())
@@ -218,7 +218,7 @@ private func words(_ action: SessionAction) -> String {
 
 private let onionRequests: [(OnionCipher, OnionRequest)] = {
     do {
-        let server = try SessionServer(host: "push.example", key: Secret(onionServer.publicKey))
+        let server = try OnionServer(host: "push.example", key: Secret(onionServer.publicKey))
         return try OnionCipher.allCases.map { cipher in
             let nonce = [UInt8](repeating: 1, count: cipher.nonceBytes)
             let chance = OnionChance(pair: onionClient, nonce: nonce)

@@ -1,52 +1,53 @@
 // guide: begin
+import AppSupport
 import SessionPush
 
 /// Push for all accounts on this phone.
-struct AccountWatch {
-    /// Keep `device.encoded()` in the keychain, where the notification service extension finds it.
-    private(set) var device: SessionDevice
-    private let server: SessionServer
-    private var random = SystemRandomNumberGenerator()
+struct AccountWatch: Sendable {
+    let phone: Phone<SessionDevice>
 
-    /// - Parameter onionKey: of your relay, as `sealbell keys new session` printed it; 32 bytes.
-    init(host: String, onionKey: Secret, kept: Secret? = nil) throws {
-        server = try SessionServer(host: host, key: onionKey)
-        device = try kept.map { try SessionDevice(keeping: $0) } ?? SessionDevice(using: &random)
+    /// At each start of the app.
+    ///
+    /// - Parameter kept: what `save` was given last; `nil` the first time.
+    init(
+        kept: Secret?, save: @escaping @Sendable (Secret) -> Void,
+        send: @escaping @Sendable (Call) async -> CallAnswer
+    ) throws {
+        phone = Phone(try SessionDevice(Self.server(), keeping: kept), save: save, send: send)
     }
 
-    /// At each start: the token that the system gave, and the user. Groups are added in the same way, by
-    /// `WatchedAccount(Subaccount(signingValue:of:member:))`.
-    mutating func start(token: String, seed: Secret) throws {
-        device.use(try SessionDeviceToken(.apns, Secret(token.utf8)))
-        try device.watch(WatchedAccount(SessionAccountKey(seed: seed)))
+    /// Your relay, with the key that `sealbell keys new session` printed.
+    static func server() throws -> SessionServer {
+        let key = try RelayKey(text: "0900000000000000000000000000000000000000000000000000000000000000")
+        return try SessionServer(host: "push.example.org", key: key)
     }
 
-    /// What to send now, each to the first node of a path; come back at `device.nextDeadline`.
-    mutating func due(
-        now: UnixTime, through path: [OnionNode]
-    ) throws -> [(call: SessionCall, request: OnionRequest)] {
-        var requests: [(call: SessionCall, request: OnionRequest)] = []
-        for call in try device.renewal(due: now) {
-            requests.append((call, try server.request(call, through: path, using: &random)))
+    /// When the system has given the token. Groups are watched in the same way, by
+    /// `WatchedAccount(Subaccount(signingValue:of:memberSeed:))`.
+    ///
+    /// - Parameter path: three storage servers; without any the relay learns where the phone is.
+    func start(token: [UInt8], seed: Secret, path: [OnionNode]) async throws {
+        try await phone.change {
+            try $0.use(token: .apns(bytes: token))
+            try $0.watch(WatchedAccount(SessionAccountKey(seed: seed)))
+            $0.path = path
         }
-        return requests
+        await phone.work()
     }
 
-    /// What came back for a request; the status is `nil` without network.
-    mutating func answered(
-        _ call: SessionCall, _ request: OnionRequest, status: Int?, body: Secret, now: UnixTime
-    ) -> [SessionVerdict] {
-        // Whatever goes wrong on the way, it is tried again.
-        let answer = (try? request.answer(status: status, body: body)) ?? .none
-        return device.settle(call.id, answer, now: now, using: &random).map(\.verdict)
+    /// In the notification service extension, which has what the app kept: the message, to be decrypted, or
+    /// `nil` where it is to be fetched, or is not for people.
+    static func message(_ delivered: Delivered, kept: Secret) throws -> SessionMessage? {
+        let device = try SessionDevice(server(), keeping: kept)
+        return switch try device.open(delivered, at: now()) {
+        case .show(let message): message
+        // From the swarm of `message.account`, by `message.hash`.
+        case .fetch: nil
+        case .update, .remove, .ignore: nil
+        }
     }
 
-    /// In the notification service extension: what arrived, as JSON. Once the message is stored, call
-    /// `stored`, and keep `device.encoded()` in the same transaction.
-    func action(for delivered: Secret, now: UnixTime) throws -> SessionAction {
-        try device.open(DeliveredPush(delivered: delivered), now: now)
-    }
-
-    mutating func stored(_ message: SessionMessage) { device.remember(message) }
+    /// In one transaction with the message, so that a repeat of its push is ignored.
+    func stored(_ message: SessionMessage) async { await phone.change { $0.stored(message) } }
 }
 // guide: end

@@ -1,43 +1,73 @@
+import AppSupport
 import Foundation
 import SessionPush
+import Synchronization
 
-/// A phone in one process: it subscribes through an onion, hears nothing, tries again, and tells what is not
-/// for it. What a push says is shown by `sealbell demo session`.
+/// A phone in one process: it subscribes through an onion, hears nothing, tries again later, and opens a
+/// push. A relay that answers is in `sealbell demo session`.
 @main
 struct SessionApp {
-    static func main() throws {
-        let now = UnixTime(seconds: Int64(Date().timeIntervalSince1970))
-        // In an app: your relay's key.
-        let onionKey = Secret([9] + [UInt8](repeating: 0, count: 31))
-        var phone = try AccountWatch(host: "push.example.org", onionKey: onionKey)
-        let token = String(repeating: "a5", count: 32)
-        let seed = Secret((0..<32).map { _ in UInt8.random(in: 0...255) })
-        try phone.start(token: token, seed: seed)
-
-        let node = try OnionNode(ed25519: onionKey, x25519: onionKey)
-        let requests = try phone.due(now: now, through: [node, node, node])
-        guard requests.count == 1, let first = requests.first else { throw Failure("one call is due") }
-        print("the phone posts \(first.request.body.count) bytes to \(first.request.path)")
-        guard
-            case .later(let next)? = phone.answered(
-                first.call, first.request, status: nil, body: Secret([]), now: now
-            ).first
+    static func main() async throws {
+        let keychain = Keychain(Frozen.kept)
+        let network = NoNetwork()
+        let watch = try AccountWatch(
+            kept: keychain.kept, save: { keychain.save($0) }, send: { network.send($0) })
+        let key = Secret([9] + [UInt8](repeating: 0, count: 31))
+        let path = try (1...3).map {
+            try OnionNode(address: "https://192.0.2.\($0):22021", ed25519: key, x25519: key)
+        }
+        let token = [UInt8](repeating: 0xA5, count: 32)
+        try await watch.start(token: token, seed: Frozen.seed, path: path)
+        guard network.asked == ["https://192.0.2.1:22021/onion_req/v2"] else {
+            throw Failure("one call is due")
+        }
+        print("the phone posts to \(network.asked[0])")
+        let status = await watch.phone.device.status(at: now())
+        guard status.state == .pending, status.advice == .retrying,
+            let next = await watch.phone.device.nextDue
         else { throw Failure("without an answer it is tried again") }
-        print("nobody answers; it tries again in \(next.since(now).wholeMilliseconds) ms")
+        print("nobody answers; it tries again in \(next.since(now()).wholeMilliseconds) ms")
 
-        // A phone that was restarted has what it kept.
-        var restarted = try AccountWatch(
-            host: "push.example.org", onionKey: onionKey, kept: phone.device.encoded())
-        try restarted.start(token: token, seed: seed)
-        guard try restarted.due(now: now, through: []).isEmpty,
-            try restarted.due(now: next, through: []).first?.request.path == SessionServer.onionPath
-        else { throw Failure("it goes on where it was") }
-        do {
-            _ = try restarted.action(for: Secret(#"{"aps":{}}"#.utf8), now: now)
-        } catch let error as SessionError {
+        // A phone that was restarted has what it kept, and waits as long.
+        let restarted = try AccountWatch(
+            kept: keychain.kept, save: { keychain.save($0) }, send: { network.send($0) })
+        try await restarted.start(token: token, seed: Frozen.seed, path: path)
+        guard network.asked.count == 1 else { throw Failure("it goes on where it was") }
+
+        let push = try Delivered(data: Frozen.push)
+        guard let message = try AccountWatch.message(push, kept: keychain.kept), let data = message.data,
+            data.reveal({ String(decoding: $0, as: UTF8.self) }) == Frozen.text
+        else { throw Failure("it says what was sent") }
+        print("the extension opens it: \(data.count) bytes of \(message.hash)")
+        await restarted.stored(message)
+        guard try AccountWatch.message(push, kept: keychain.kept) == nil else {
+            throw Failure("a repeat is not shown")
+        }
+        do throws(DeviceError) {
+            let other = try Delivered(userInfo: ["aps": [String: Any]()])
+            _ = try await restarted.phone.device.open(other, at: now())
+        } catch {
             return print("another notification: \(error.sentence)")
         }
         throw Failure("another notification was taken for one of Session's")
+    }
+}
+
+/// Stands for the keychain of the system.
+final class Keychain: Sendable {
+    private let held: Mutex<Secret>
+    init(_ kept: Secret) { held = Mutex(kept) }
+    var kept: Secret { held.withLock(\.self) }
+    func save(_ kept: Secret) { held.withLock { $0 = kept } }
+}
+
+/// A network in which nobody answers.
+final class NoNetwork: Sendable {
+    private let calls = Mutex<[String]>([])
+    var asked: [String] { calls.withLock(\.self) }
+    func send(_ call: Call) -> CallAnswer {
+        calls.withLock { $0.append(call.http?.url ?? "") }
+        return .none
     }
 }
 

@@ -15,7 +15,7 @@ struct ConversationTests {
 
         static let token = String(repeating: "a1", count: 32)
         static let onionKey = X25519KeyPair.generate(SessionRigWorld.world)
-        var device: SessionDevice
+        var device: SessionRoutine
         var random = SeededRandom(seed: 77)
         let user: SessionAccountKey
         let group: AccountID
@@ -23,7 +23,7 @@ struct ConversationTests {
 
         init(_ way: Way = .plain) throws {
             self.way = way
-            device = SessionDevice(using: &random)
+            device = SessionRoutine(using: &random)
             user = try SessionAccountKey(.generate(using: &random))
             // The group's admin sends the member what it signs with from then on.
             let admin = try GroupAdmin(seed: Ed25519KeyPair.generate(using: &random).seed)
@@ -54,7 +54,7 @@ struct ConversationTests {
                 let json = try await relay.ask(call.endpoint.rawValue, call.body.reveal { Array($0) })
                 return SessionAnswer(status: 200, body: Secret(json.serialized()))
             }
-            let server = try SessionServer(host: "push.example.org", key: Secret(Self.onionKey.publicKey))
+            let server = try OnionServer(host: "push.example.org", key: Secret(Self.onionKey.publicKey))
             let request = try server.request(call, through: [], cipher, using: &random)
             let opened = try request.body.reveal { (body) throws(SessionError) in
                 try SessionOnion.open(body, key: Self.onionKey)

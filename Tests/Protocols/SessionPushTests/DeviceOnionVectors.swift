@@ -35,8 +35,8 @@ extension DeviceVectors {
         OnionChance(pair: try X25519KeyPair(privateKey: Secret(try hex(secret))), nonce: nonce)
     }
 
-    func server(_ key: JSONValue?) throws -> SessionServer {
-        try SessionServer(host: "push.example.org", key: Secret(try Self.hex(key)))
+    func server(_ key: JSONValue?) throws -> OnionServer {
+        try OnionServer(host: "push.example.org", key: Secret(try Self.hex(key)))
     }
 
     /// With the row's key and nonce, the bytes of the row; and the row's reply opens.
@@ -90,8 +90,8 @@ extension DeviceVectors {
         }
         let host = last.routing["host"]?.string ?? ""
         let port = UInt16(last.routing["port"]?.int64 ?? 443)
-        let scheme = SessionServer.Scheme(rawValue: last.routing["protocol"]?.string ?? "https")
-        let server = try SessionServer(
+        let scheme = OnionServer.Scheme(rawValue: last.routing["protocol"]?.string ?? "https")
+        let server = try OnionServer(
             host: host, port: port, scheme: try #require(scheme),
             key: Secret(try Self.hex(json["keys"]?["onion_server"]?["x25519_pk"])))
         let request = try server.request(

@@ -11,12 +11,12 @@ struct DevicePhone {
     static let now = UnixTime(seconds: 1_800_000_000)
     static let tokenText = String(repeating: "a5", count: 32)
 
-    var device: SessionDevice
+    var device: SessionRoutine
     var random = SeededRandom(seed: 11)
     let key: SessionAccountKey
 
     init(accounts: Int = 1, token: String = DevicePhone.tokenText) throws {
-        device = SessionDevice(using: &random)
+        device = SessionRoutine(using: &random)
         key = try SessionAccountKey(.generate(using: &random))
         try device.watch(WatchedAccount(key))
         for _ in 1..<max(accounts, 1) {

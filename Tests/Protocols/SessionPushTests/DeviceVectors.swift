@@ -65,8 +65,8 @@ struct DeviceVectors: Sendable {
     // MARK: opening
 
     /// A phone with the file's accounts and a given key.
-    private func device(_ encKey: String) throws -> SessionDevice {
-        var device = try SessionDevice(keeping: Secret("[[\"\(encKey)\"],[],[]]".utf8))
+    private func device(_ encKey: String) throws -> SessionRoutine {
+        var device = try SessionRoutine(keeping: Secret("[[\"\(encKey)\"],[],[]]".utf8))
         for name in ["account_a", "account_b", "group"] {
             try device.watch(WatchedAccount(try key(name)))
         }
@@ -155,7 +155,7 @@ struct DeviceVectors: Sendable {
 
     private func unsubscribes(_ row: JSONValue) throws -> Bool {
         let body = try Self.body(of: row)
-        var device = SessionDevice(using: &Self.random)
+        var device = SessionRoutine(using: &Self.random)
         let watched = try watched(body, row, namespaces: nil)
         try device.watch(watched)
         let now = UnixTime(seconds: try #require(body["sig_ts"]?.int64))
@@ -209,7 +209,7 @@ struct DeviceVectors: Sendable {
     }
 
     /// The call that is made of the account watched last, alone.
-    private func only(of device: inout SessionDevice, _ body: JSONValue) throws -> SessionCall {
+    private func only(of device: inout SessionRoutine, _ body: JSONValue) throws -> SessionCall {
         let service = try #require(SessionService(rawValue: body["service"]?.string ?? ""))
         let token = try #require(body["service_info"]?["token"]?.string)
         device.use(try SessionDeviceToken(service, Secret(token.utf8)))

@@ -9,13 +9,13 @@ import WireFormats
 @Suite("Session's device asks through onions")
 struct OnionRequestTests {
     private let pair: X25519KeyPair
-    private let server: SessionServer
+    private let server: OnionServer
     private let call = SessionCall(id: 1, endpoint: .subscribe, body: Secret("{}".utf8))
     private var random = SeededRandom(seed: 21)
 
     init() throws {
         pair = try X25519KeyPair(privateKey: Secret([UInt8](repeating: 0x42, count: 32)))
-        server = try SessionServer(host: "push.example.org", key: Secret(pair.publicKey))
+        server = try OnionServer(host: "push.example.org", key: Secret(pair.publicKey))
     }
 
     private func reply(to request: OnionRequest, _ plain: [UInt8]) throws -> Secret {
@@ -80,16 +80,16 @@ struct OnionRequestTests {
     func refuses() throws {
         var random = random
         #expect(throws: SessionError(.malformedKey)) {
-            try SessionServer(host: "push.example.org", key: Secret([1, 2, 3]))
+            try OnionServer(host: "push.example.org", key: Secret([1, 2, 3]))
         }
         for host in ["", "a/b", "a b", String(repeating: "a", count: 254)] {
             #expect(throws: SessionError(.malformedServer)) {
-                try SessionServer(host: host, key: Secret(pair.publicKey))
+                try OnionServer(host: host, key: Secret(pair.publicKey))
             }
         }
         let zero = Secret([UInt8](repeating: 0, count: 32))
         #expect(throws: SessionError(.malformedKey)) {
-            try SessionServer(host: "push.example.org", key: zero).request(call, using: &random)
+            try OnionServer(host: "push.example.org", key: zero).request(call, using: &random)
         }
         let node = try OnionNode(ed25519: zero, x25519: Secret(pair.publicKey))
         let bad = try OnionNode(ed25519: zero, x25519: zero)

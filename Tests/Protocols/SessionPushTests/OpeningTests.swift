@@ -124,7 +124,7 @@ struct OpeningTests {
         }
         device.remember(opened)
         device.remember(opened)
-        var restarted = try SessionDevice(keeping: device.encoded())
+        var restarted = try SessionRoutine(keeping: device.encoded())
         try restarted.watch(WatchedAccount(phone.key))
         for device in [device, restarted] {
             guard case .ignore(.repeated) = try device.open(push, now: now) else {

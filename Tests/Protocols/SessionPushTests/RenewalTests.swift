@@ -12,7 +12,7 @@ struct RenewalTests {
     @Test("Without a token there is nothing to subscribe with")
     func noToken() throws {
         var random = SeededRandom(seed: 3)
-        var device = SessionDevice(using: &random)
+        var device = SessionRoutine(using: &random)
         try device.watch(WatchedAccount(SessionAccountKey(.generate(using: &random))))
         #expect(try device.renewal(due: now).isEmpty && device.nextDeadline == nil)
     }
@@ -163,7 +163,7 @@ struct RenewalTests {
         // It would be refused again: not before half a day.
         #expect(try phone.device.renewal(due: now + .seconds(12 * 3_600 - 1)).isEmpty)
         #expect(try phone.device.renewal(due: now + .seconds(12 * 3_600)).count == 1)
-        #expect(try SessionDevice(keeping: phone.device.encoded()).encKey == phone.device.encKey)
+        #expect(try SessionRoutine(keeping: phone.device.encoded()).encKey == phone.device.encKey)
     }
 
     @Test("A status tells whether to try again", arguments: [403, 404, 400, 413])
@@ -218,7 +218,7 @@ struct RenewalTests {
         try phone.subscribe()
         try phone.device.leave(phone.key.account, now: now)
         // What the phone knew is gone but for what it kept.
-        phone.device = try SessionDevice(keeping: phone.device.encoded())
+        phone.device = try SessionRoutine(keeping: phone.device.encoded())
         phone.device.use(try DevicePhone.token())
         let call = try #require(try phone.device.renewal(due: now).first)
         #expect(call.endpoint == .unsubscribe)
@@ -318,7 +318,7 @@ struct RenewalTests {
         var phone = try DevicePhone(accounts: 3)
         try phone.subscribe()
         let due = phone.device.nextDeadline
-        var restarted = try SessionDevice(keeping: phone.device.encoded())
+        var restarted = try SessionRoutine(keeping: phone.device.encoded())
         #expect(restarted.encKey == phone.device.encKey)
         try restarted.watch(WatchedAccount(phone.key))
         restarted.use(try DevicePhone.token())
@@ -336,7 +336,7 @@ struct RenewalTests {
         for length in 0..<kept.count {
             let cut = kept.reveal { Secret($0[..<length]) }
             #expect(throws: SessionError(.malformedRow), "length \(length)") {
-                try SessionDevice(keeping: cut)
+                try SessionRoutine(keeping: cut)
             }
         }
         let row = kept.reveal { String(decoding: $0, as: UTF8.self) }
@@ -346,11 +346,11 @@ struct RenewalTests {
         ] {
             let changed = row.replacing(from, with: to, maxReplacements: 1)
             #expect(throws: SessionError(.malformedRow), "\(from) → \(to)") {
-                try SessionDevice(keeping: Secret(changed.utf8))
+                try SessionRoutine(keeping: Secret(changed.utf8))
             }
         }
         let huge = Secret([UInt8](repeating: 0x20, count: 5 << 20))
-        #expect(throws: SessionError(.malformedRow)) { try SessionDevice(keeping: huge) }
+        #expect(throws: SessionError(.malformedRow)) { try SessionRoutine(keeping: huge) }
     }
 
     @Test("Tokens, namespaces and accounts beyond what a server takes are refused on the phone")

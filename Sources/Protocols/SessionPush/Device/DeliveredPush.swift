@@ -1,20 +1,20 @@
-public import PushModel
+package import PushModel
 import WireFormats
 
 /// A push as it reached the phone, still sealed (§8.3).
-public struct DeliveredPush: Sendable {
+package struct DeliveredPush: Sendable {
     /// `enc_payload`, base64.
     let payload: Secret
 
     /// - Parameter payload: the member `enc_payload` of what arrived.
-    public init(payload: Secret) { self.payload = payload }
+    package init(payload: Secret) { self.payload = payload }
 
     /// Finds the push in what a push service delivered, as JSON: beside `aps`, as FCM's data or in its
     /// `data` or `message`, or in a text that is JSON again, as Huawei's is. `spns` may be a number or a
     /// text, of any version.
     ///
     /// - Throws: `.foreignPush` for what is not of this protocol, which an app may have use for elsewhere.
-    public init(delivered json: Secret) throws(SessionError) {
+    package init(delivered json: Secret) throws(SessionError) {
         guard json.count <= SessionLimits.deliveredBytes,
             // Whatever cannot be read is not of this protocol.
             let found = json.reveal({ try? Self.find($0, SessionLimits.deliveredDepth) })

@@ -1,34 +1,20 @@
 package import Primitives
-public import PushModel
+package import PushModel
 import WireFormats
 
-/// A storage server on the way of an onion request.
-public struct OnionNode: Sendable {
-    /// 32 bytes, by which the node before finds it.
-    public let ed25519: Secret
-    /// 32 bytes, to which its layer is sealed.
-    public let x25519: Secret
-
-    /// - Throws: `.malformedKey` unless both have 32 bytes.
-    public init(ed25519: Secret, x25519: Secret) throws(SessionError) {
-        guard ed25519.count == 32, x25519.count == 32 else { throw SessionError(.malformedKey) }
-        (self.ed25519, self.x25519) = (ed25519, x25519)
-    }
-}
-
-/// A push server, as an app is built with it.
-public struct SessionServer: Sendable {
-    public enum Scheme: String, Sendable, Hashable { case https, http }
+/// A push server that is reached by onion requests.
+package struct OnionServer: Sendable {
+    package enum Scheme: String, Sendable, Hashable { case https, http }
 
     /// A name or an address.
-    public let host: String
-    public let port: UInt16
-    public let scheme: Scheme
+    package let host: String
+    package let port: UInt16
+    package let scheme: Scheme
     /// The server's onion key, X25519, 32 bytes.
-    public let key: Secret
+    package let key: Secret
 
     /// - Throws: `.malformedKey` unless the key has 32 bytes; `.malformedServer` for a host that is none.
-    public init(
+    package init(
         host: String, port: UInt16 = 443, scheme: Scheme = .https, key: Secret
     ) throws(SessionError) {
         guard key.count == 32 else { throw SessionError(.malformedKey) }
@@ -39,7 +25,7 @@ public struct SessionServer: Sendable {
     }
 
     /// Where an onion request arrives.
-    public static let onionPath = "/oxen/v4/lsrpc"
+    package static let onionPath = "/oxen/v4/lsrpc"
 
     /// Seals a call so that only the server reads it, and wraps it for each node of a path, so that none of
     /// them knows both ends.
@@ -48,7 +34,7 @@ public struct SessionServer: Sendable {
     ///   which then learns the phone's address.
     /// - Throws: `.malformedKey` for a key of a node or the server that nothing can be sealed to;
     ///   `.pathTooLong` beyond ``SessionLimits/pathNodes``.
-    public func request(
+    package func request(
         _ call: SessionCall, through path: [OnionNode] = [], _ cipher: OnionCipher = .xchacha20,
         using generator: inout some RandomNumberGenerator
     ) throws(SessionError) -> OnionRequest {
@@ -96,9 +82,9 @@ public struct SessionServer: Sendable {
 }
 
 /// A sealed request, and what opens its reply.
-public struct OnionRequest: Sendable {
+package struct OnionRequest: Sendable {
     /// To be sent by POST.
-    public let body: Secret
+    package let body: Secret
     private let isForNode: Bool
     private let cipher: OnionCipher
     private let replyKey: Secret
@@ -108,7 +94,7 @@ public struct OnionRequest: Sendable {
     }
 
     /// At the first node, which is reached by https at its address; without nodes, at the server.
-    public var path: String { isForNode ? "/onion_req/v2" : SessionServer.onionPath }
+    package var path: String { isForNode ? "/onion_req/v2" : OnionServer.onionPath }
 
     /// Opens what came back.
     ///
@@ -116,8 +102,8 @@ public struct OnionRequest: Sendable {
     /// - Returns: the server's own answer.
     /// - Throws: `.pathFailed` for another status than 200, which somebody on the way, or a server that could
     ///   not read the request, has given; `.doesNotOpen`; `.malformedAnswer`. For
-    ///   ``SessionDevice/settle(_:_:now:using:)`` each of them is ``SessionAnswer/none``.
-    public func answer(status: Int?, body: Secret) throws(SessionError) -> SessionAnswer {
+    ///   ``SessionRoutine/settle(_:_:now:using:)`` each of them is ``SessionAnswer/none``.
+    package func answer(status: Int?, body: Secret) throws(SessionError) -> SessionAnswer {
         guard status == 200 else { throw SessionError(.pathFailed) }
         guard body.count <= SessionLimits.answerBytes else { throw SessionError(.malformedAnswer) }
         guard let plain = body.reveal({ cipher.open($0, key: replyKey) }) else {
@@ -188,7 +174,7 @@ private struct OnionLayer {
     private let ephemeral: Secret
     private let cipher: OnionCipher
 
-    /// - Returns: `nil` for a public key of no use.
+    /// - Returns: `nil` for a package key of no use.
     init?(_ plain: Secret, to publicKey: Secret, _ cipher: OnionCipher, _ chance: OnionChance) {
         guard let key = publicKey.reveal({ cipher.key(chance.pair, with: $0, isClient: true) }) else {
             return nil

@@ -1,8 +1,8 @@
-public import PushModel
+package import PushModel
 import WireFormats
 
 /// Subscribing, and staying subscribed (§3.4).
-extension SessionDevice {
+extension SessionRoutine {
     /// The calls to make now: accounts that are new, whose token or settings have changed, or whose time
     /// has come, and subscriptions to be taken back. Each signature is fresh.
     ///
@@ -12,13 +12,25 @@ extension SessionDevice {
     /// - Returns: nothing before the app has given a token. A call has 100 elements and 100,000 bytes at
     ///   most, and its accounts are in no other call until it is settled or five minutes have passed.
     /// - Throws: `.malformedKey`, which nobody will meet.
-    public mutating func renewal(due now: UnixTime) throws(SessionError) -> [SessionCall] {
-        guard let token else { return [] }
+    package mutating func renewal(due now: UnixTime) throws(SessionError) -> [SessionCall] {
+        guard token != nil || isUnwanted else { return [] }
         underWay = underWay.filter { call in
             let age = now.since(call.value.since)
             return age >= .zero && age < SessionLimits.callDeadline
         }
         tidy(token, now)
+        var subscribing = Batch(.subscribe)
+        if let token { subscribing = try subscriptions(token, now) }
+        var unsubscribing = Batch(.unsubscribe)
+        for one in leaving where one.dueAt <= now && !isUnderWay(one) {
+            unsubscribing.add(one.element, .leaving(one))
+        }
+        return subscribing.calls(&self, now) + unsubscribing.calls(&self, now)
+    }
+
+    private mutating func subscriptions(
+        _ token: SessionDeviceToken, _ now: UnixTime
+    ) throws(SessionError) -> Batch {
         let busy = namesUnderWay(token)
         var subscribing = Batch(.subscribe)
         for member in watched where !busy.contains(member.name) {
@@ -36,11 +48,7 @@ extension SessionDevice {
                 signedAt: signingTime(member.name, now))
             subscribing.add(element, .watched(member.name, settings: settings))
         }
-        var unsubscribing = Batch(.unsubscribe)
-        for one in leaving where one.dueAt <= now && !isUnderWay(one) {
-            unsubscribing.add(one.element, .leaving(one))
-        }
-        return subscribing.calls(&self, now) + unsubscribing.calls(&self, now)
+        return subscribing
     }
 
     /// Makes every account due at once, for somebody who asks for it; a server that has lost its records
@@ -50,11 +58,14 @@ extension SessionDevice {
     }
 
     /// When ``renewal(due:)`` has something again; `nil` when nothing waits for time.
-    public var nextDeadline: UnixTime? {
-        guard let token else { return nil }
-        let busy = namesUnderWay(token)
-        let subscriptions = watched.filter { !busy.contains($0.name) }.map {
-            standings[$0.name]?.dueAt ?? .distantPast
+    package var nextDeadline: UnixTime? {
+        guard token != nil || isUnwanted else { return nil }
+        var subscriptions: [UnixTime] = []
+        if let token {
+            let busy = namesUnderWay(token)
+            subscriptions = watched.filter { !busy.contains($0.name) }.map {
+                standings[$0.name]?.dueAt ?? .distantPast
+            }
         }
         let unsubscriptions = leaving.filter { !isUnderWay($0) }.map(\.dueAt)
         let lost = underWay.values.map { $0.since + SessionLimits.callDeadline }
@@ -66,7 +77,7 @@ extension SessionDevice {
     ///
     /// - Returns: what became of each account; nothing for a call that was settled before, or that counts as
     ///   lost.
-    public mutating func settle(
+    package mutating func settle(
         _ id: UInt64, _ answer: SessionAnswer, now: UnixTime,
         using generator: inout some RandomNumberGenerator
     ) -> [(account: AccountID, verdict: SessionVerdict)] {
@@ -109,10 +120,11 @@ extension SessionDevice {
 
     /// Drops what has had its time, what is back before it had left, and, where there are too many, what is
     /// kept of accounts that the app no longer names.
-    private mutating func tidy(_ token: SessionDeviceToken, _ now: UnixTime) {
+    private mutating func tidy(_ token: SessionDeviceToken?, _ now: UnixTime) {
         let over = leaving.indices.filter { place in
             let one = leaving[place]
-            let isBack = one.token == token && watched.contains { $0.account.account == one.account }
+            let isOfToken = token.map { one.token == $0 } ?? false
+            let isBack = isOfToken && watched.contains { $0.account.account == one.account }
             return one.isOver(now: now) || isBack && !isUnderWay(one)
         }
         for place in over.reversed() { leaving.remove(at: place) }
@@ -218,13 +230,13 @@ extension SessionDevice {
 
 /// Elements of one endpoint, cut into calls.
 private struct Batch {
-    private typealias Item = SessionDevice.UnderWay.Item
+    private typealias Item = SessionRoutine.UnderWay.Item
     private let endpoint: SessionCall.Endpoint
-    private var calls: [(elements: [Secret], items: [SessionDevice.UnderWay.Item], bytes: Int)] = []
+    private var calls: [(elements: [Secret], items: [SessionRoutine.UnderWay.Item], bytes: Int)] = []
 
     init(_ endpoint: SessionCall.Endpoint) { self.endpoint = endpoint }
 
-    mutating func add(_ element: Secret, _ item: SessionDevice.UnderWay.Item) {
+    mutating func add(_ element: Secret, _ item: SessionRoutine.UnderWay.Item) {
         let bytes = element.count + 1
         if let last = calls.last, last.elements.count < SessionLimits.elementsAtOnce,
             last.bytes + bytes <= SessionLimits.bodyBytes
@@ -238,11 +250,11 @@ private struct Batch {
         }
     }
 
-    func calls(_ device: inout SessionDevice, _ now: UnixTime) -> [SessionCall] {
+    func calls(_ device: inout SessionRoutine, _ now: UnixTime) -> [SessionCall] {
         calls.map { part in
             let id = device.nextID
             device.nextID += 1
-            device.underWay[id] = SessionDevice.UnderWay(endpoint: endpoint, items: part.items, since: now)
+            device.underWay[id] = SessionRoutine.UnderWay(endpoint: endpoint, items: part.items, since: now)
             return SessionCall(id: id, endpoint: endpoint, body: CallElement.body(part.elements))
         }
     }

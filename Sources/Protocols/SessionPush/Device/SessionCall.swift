@@ -1,20 +1,20 @@
-public import PushModel
+package import PushModel
 import WireFormats
 
 /// One request to a push server. A value: the app sends it, as it is or in an onion
-/// (``SessionServer/request(_:through:_:using:)``).
-public struct SessionCall: Sendable {
-    public enum Endpoint: String, Sendable, Hashable {
+/// (``OnionServer/request(_:through:_:using:)``).
+package struct SessionCall: Sendable {
+    package enum Endpoint: String, Sendable, Hashable {
         case subscribe = "/subscribe"
         case unsubscribe = "/unsubscribe"
     }
 
-    /// For ``SessionDevice/settle(_:_:now:using:)``.
-    public let id: UInt64
+    /// For ``SessionRoutine/settle(_:_:now:using:)``.
+    package let id: UInt64
     /// Always by POST.
-    public let endpoint: Endpoint
+    package let endpoint: Endpoint
     /// JSON: one object, or an array of several.
-    public let body: Secret
+    package let body: Secret
 
     package init(id: UInt64, endpoint: Endpoint, body: Secret) {
         (self.id, self.endpoint, self.body) = (id, endpoint, body)
@@ -23,20 +23,20 @@ public struct SessionCall: Sendable {
 
 /// How a call was answered: the status of HTTP, or the code inside an onion's reply; `nil` for no answer at
 /// all.
-public struct SessionAnswer: Sendable {
-    public let status: Int?
-    public let body: Secret
+package struct SessionAnswer: Sendable {
+    package let status: Int?
+    package let body: Secret
 
-    public init(status: Int?, body: Secret = Secret([])) {
+    package init(status: Int?, body: Secret = Secret([])) {
         (self.status, self.body) = (status, body)
     }
 
     /// Nothing came back, or not from the server.
-    public static let none = SessionAnswer(status: nil)
+    package static let none = SessionAnswer(status: nil)
 }
 
 /// What became of one account's element of a call.
-public enum SessionVerdict: Sendable, Hashable {
+package enum SessionVerdict: Sendable, Hashable {
     case added
     case updated
     /// Taken back. `wasThere`: whether the server knew it.

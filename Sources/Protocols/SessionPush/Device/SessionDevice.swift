@@ -1,161 +1,154 @@
+import Primitives
 public import PushModel
-import WireFormats
+public import SealbellKit
 
 /// The device: one app on one phone, with all its accounts. A value; it sends nothing.
 ///
-/// At each start the app gives it what it kept (``init(keeping:)``), its token (``use(_:)``) and each of its
-/// accounts (``watch(_:)``). Then it sends what ``renewal(due:)`` returns, brings the answers to
-/// ``settle(_:_:now:using:)``, keeps ``encoded()``, and comes back at ``nextDeadline``.
-public struct SessionDevice: Sendable {
-    /// With it pushes are opened. Made once, and the same for all accounts.
-    public let encKey: Secret
-    var token: SessionDeviceToken?
-    var watched: [Member] = []
-    var standings: [Digest16: Standing] = [:]
-    var leaving: [Leaving] = []
-    var seen = SeenMessages()
+/// At each start it is given its token, each of its accounts (``watch(_:)``) and a path of storage servers
+/// (``path``). It subscribes each account, and again after a random time between 12 hours and 7 days: a
+/// subscription ends when its signature is 14 days old (§3.4).
+public struct SessionDevice: PushDevice {
+    let server: SessionServer
+    package internal(set) var routine: SessionRoutine
+    /// Storage servers that calls go through, the one that is asked first at first; three as a rule, at most
+    /// 15. Empty: onions for the server alone, which then learns the phone's address. It is for the next
+    /// ``due(at:using:)``, and never kept.
+    public var path: [OnionNode] = []
+    /// How onions are sealed.
+    package var cipher = OnionCipher.xchacha20
     var underWay: [UInt64: UnderWay] = [:]
-    var nextID: UInt64 = 1
-    /// When an account was last taken back, in seconds: what is signed no later does not bring it back.
-    var leftAt: [Digest16: Int64] = [:]
-
-    struct Member: Sendable {
-        let name: Digest16
-        let account: WatchedAccount
-    }
+    /// Codes of refusals in this run, by the routine's names of accounts.
+    var refusals: [Digest16: String] = [:]
+    /// Since when something is told that has not been taken; `nil`: nothing, or all of it was.
+    var askedAt: UnixTime?
+    /// What was wrong with the last path; `nil`: nothing.
+    var pathFault: SessionError.Code?
 
     /// A call whose answer is awaited.
     struct UnderWay: Sendable {
-        enum Item: Sendable {
-            case watched(Digest16, settings: Digest16)
-            case leaving(Leaving)
-        }
-        let endpoint: SessionCall.Endpoint
-        let items: [Item]
-        let since: UnixTime
+        /// The routine's.
+        let id: UInt64
+        /// What opens the answer; `nil`: it comes in the clear.
+        let request: OnionRequest?
     }
 
-    /// A new phone: draws ``encKey``.
-    public init(using generator: inout some RandomNumberGenerator) {
-        encKey = Secret(count: 32) { room in
-            for at in 0..<4 {
-                room.storeBytes(of: generator.next(), toByteOffset: 8 * at, as: UInt64.self)
-            }
-        }
-    }
-
-    /// The same phone after a restart.
+    /// Makes the device; see ``PushDevice/init(_:keeping:using:)``.
     ///
-    /// - Throws: `.malformedRow` for what ``encoded()`` has not written.
-    public init(keeping kept: Secret) throws(SessionError) {
-        guard let rows = KeptRows.read(kept, atMost: SessionLimits.keptBytes), rows.count >= 3,
-            rows[0].count == 1, let key = rows[0][0].fromHex, key.count == 32,
-            let seen = SeenMessages(rows[1])
-        else { throw SessionError(.malformedRow) }
-        encKey = key
-        self.seen = seen
-        for row in rows[2...] {
-            if row.first?.word == "leaving" {
-                guard let one = Leaving(Array(row.dropFirst())) else { throw SessionError(.malformedRow) }
-                guard !leaving.contains(where: { $0.isSame(as: one) }) else {
-                    throw SessionError(.malformedRow)
-                }
-                leaving.append(one)
-            } else if row.count == 7, let name = row[0].fromHex.flatMap({ $0.reveal { Digest16($0) } }),
-                let standing = Standing(row[1...])
-            {
-                standings[name] = standing
-            } else if !row.isEmpty {
-                throw SessionError(.malformedRow)
-            }
-        }
-        guard standings.count <= SessionLimits.watchedAccounts, leaving.count <= SessionLimits.unsubscriptions
-        else { throw SessionError(.malformedRow) }
-    }
-
-    /// What to keep over a restart, where the app keeps its keys: after each answer, and together with each
-    /// message that was stored. It holds ``encKey``, but no account's key.
-    public func encoded() -> Secret {
-        var rows = [[encKey.hexDigits], seen.row, []]
-        for (name, standing) in standings.sorted(by: { $0.key < $1.key }) {
-            rows.append([Secret(hexDigitsOf: name)] + standing.row)
-        }
-        for one in leaving { rows.append([Secret("leaving".utf8)] + one.row) }
-        return KeptRows.write(rows)
-    }
-
-    // MARK: what is watched
-
-    /// The token that the system gave, at each start and whenever it gives another: then every account is
-    /// subscribed anew at once, and the subscriptions of the old token are taken back.
-    public mutating func use(_ token: SessionDeviceToken) { self.token = token }
-
-    /// Adds an account, or replaces what is watched of it; changed settings are told at once.
+    /// With another server than ``kept`` tells of, every account is subscribed anew.
     ///
-    /// - Throws: `.tooManyAccounts` beyond ``SessionLimits/watchedAccounts``.
-    public mutating func watch(_ account: WatchedAccount) throws(SessionError) {
-        let name = name(of: account.account)
-        if let place = watched.firstIndex(where: { $0.name == name }) {
-            watched[place] = Member(name: name, account: account)
+    /// - Parameter kept: ``kept`` of the last run, at most 4 MiB; `nil`: new, with a key of 32 bytes for what
+    ///   arrives.
+    /// - Throws: `.malformedKept`.
+    public init(
+        _ setup: SessionServer, keeping kept: Secret?, using generator: inout some RandomNumberGenerator
+    ) throws(DeviceError) {
+        if let kept {
+            try self.init(setup, keeping: kept)
         } else {
-            guard watched.count < SessionLimits.watchedAccounts else {
-                throw SessionError(.tooManyAccounts)
-            }
-            watched.append(Member(name: name, account: account))
+            self.init(setup, SessionRoutine(using: &generator))
         }
     }
 
-    /// The account leaves the phone, or is to be silent: its subscription is taken back, by a call that
-    /// ``renewal(due:)`` will return, and tried for a day. The key is not needed for longer than this
-    /// call.
+    /// A device that has got as far as this.
+    package init(_ server: SessionServer, _ routine: SessionRoutine) {
+        (self.server, self.routine) = (server, routine)
+    }
+
+    // MARK: tokens and accounts
+
+    /// With another token than before every account is subscribed anew at once, and the subscriptions of the
+    /// old one are taken back.
+    ///
+    /// - Parameter token: `nil`: all accounts leave; those that were watched in this run or a former one
+    ///   since then are taken back by calls that are signed already. Watch them before it is said, because an
+    ///   account's key signs; one that was not is over 14 days after its last subscription.
+    /// - Throws: `.malformedToken` for an APNs token of another length than 32 bytes, and an FCM token of
+    ///   less than 32 or more than 999 characters. Nothing has changed then.
+    public mutating func use(token: DeviceToken?) throws(DeviceError) {
+        guard let token else {
+            (routine.token, routine.isUnwanted) = (nil, true)
+            return
+        }
+        let service: SessionService =
+            switch (token.service, token.entitlement) {
+            case (.apns, .production): .apns
+            case (.apns, .development): .apnsSandbox
+            case (.fcm, _): .firebase
+            }
+        do { routine.use(try SessionDeviceToken(service, token.text)) } catch {
+            throw DeviceError(.malformedToken, error.codeText)
+        }
+    }
+
+    /// Adds an account, or replaces what is watched of it; changed settings are told at once. At each start,
+    /// for no account's key is kept.
+    ///
+    /// - Throws: `.tooMany` beyond 2,000 accounts.
+    public mutating func watch(_ account: WatchedAccount) throws(DeviceError) {
+        do { try routine.watch(account) } catch { throw DeviceError(.tooMany, error.codeText) }
+    }
+
+    /// The account leaves the phone, or is to be silent: its subscription is taken back, which is tried for
+    /// 23 hours. Its key is not needed for longer than this call. Nothing for an account that was not watched
+    /// in this run.
     ///
     /// - Throws: `.malformedKey`, which nobody will meet.
-    public mutating func leave(_ account: AccountID, now: UnixTime) throws(SessionError) {
-        let name = name(of: account)
-        guard let place = watched.firstIndex(where: { $0.name == name }) else { return }
-        let member = watched.remove(at: place)
-        guard let standing = standings.removeValue(forKey: name) else { return }
-        try takeBack(member.account, standing.token, now: now)
+    public mutating func leave(_ account: AccountID, at now: UnixTime) throws(DeviceError) {
+        do { try routine.leave(account, now: now) } catch { throw DeviceError(.malformedKey, error.codeText) }
+        refusals[routine.name(of: account)] = nil
     }
 
-    /// Beyond ``SessionLimits/unsubscriptions`` the oldest is given up.
-    mutating func takeBack(
-        _ account: WatchedAccount, _ token: SessionDeviceToken, now: UnixTime
-    ) throws(SessionError) {
-        let name = name(of: account.account)
-        let signedAt = endingTime(name, now)
-        let element = try CallElement.unsubscribe(account, token, signedAt: signedAt)
-        leftAt = leftAt.filter { $0.value >= now.seconds }
-        leftAt[name] = signedAt
-        let one = Leaving(account: account.account, token: token, element: element, since: now, dueAt: now)
-        // Left twice within a second: once is enough.
-        if leaving.contains(where: { $0.isSame(as: one) }) { return }
-        leaving.append(one)
-        if leaving.count > SessionLimits.unsubscriptions { leaving.removeFirst() }
-    }
+    /// Something seems wrong, such as a server that has lost its records: ``due(at:using:)`` subscribes every
+    /// account anew, though its time has not come.
+    public mutating func subscribeAgain() { routine.renewAll() }
 
-    func name(of account: AccountID) -> Digest16 { account.digest(encKey) }
+    /// Whether no server has anything of this phone.
+    public var isGone: Bool {
+        routine.isUnwanted && routine.leaving.isEmpty && routine.standings.isEmpty
+    }
 
     // MARK: receiving
 
-    /// Opens what arrived, and says what to do with it.
+    /// Opens what arrived. No account's key is needed for it: what is open is still sealed by its sender, and
+    /// is the app's to decrypt.
     ///
-    /// A repeat is told by ``remember(_:)``, which the app calls once it has stored the message: what was
-    /// shown but not stored comes again, rather than be lost.
-    ///
-    /// - Throws: `.doesNotOpen`; `.malformedPush` for what opens and is not of a form that is known.
-    public func open(_ push: DeliveredPush, now: UnixTime) throws(SessionError) -> SessionAction {
-        let message = try PushOpening.open(push.payload, key: encKey)
-        guard watched.contains(where: { $0.account.account == message.account }) else {
-            return .ignore(.foreignAccount)
+    /// - Returns: `.show` where the message is here; `.update` where what is here concerns the account's
+    ///   settings, lists or keys; `.fetch` where it is too long, or not asked for: from the account's swarm;
+    ///   `.ignore` for repeats of what was ``stored(_:)``, what storage servers no longer have, and after
+    ///   ``use(token:)`` with `nil`.
+    /// - Throws: `.foreign` for what has no `spns` and `enc_payload`, and for an account that is not on this
+    ///   phone; `.doesNotOpen`; `.malformedContent`.
+    public func open(_ delivered: Delivered, at now: UnixTime) throws(DeviceError) -> Opened<SessionMessage> {
+        do throws(SessionError) {
+            let action = try routine.open(try DeliveredPush(delivered: delivered.json), now: now)
+            if routine.isUnwanted { return .ignore(.switchedOff) }
+            switch action {
+            case .show(let message): return .show(message)
+            case .update(let message): return .update(message)
+            case .fetch(let message): return .fetch(message)
+            case .ignore(.repeated): return .ignore(.repeated)
+            case .ignore(.expired): return .ignore(.expired)
+            case .ignore(.foreignAccount): break
+            }
+        } catch {
+            let code: DeviceError.Code =
+                switch error.code {
+                case .foreignPush: .foreign
+                case .malformedPush: .malformedContent
+                default: .doesNotOpen
+                }
+            throw DeviceError(code, error.codeText)
         }
-        guard !seen.contains(message, key: encKey) else { return .ignore(.repeated) }
-        if message.data != nil { return message.isForPeople ? .show(message) : .update(message) }
-        if let expiresAt = message.expiresAt, expiresAt <= now { return .ignore(.expired) }
-        return .fetch(message)
+        throw DeviceError(.foreign, "foreignAccount")
     }
 
-    /// The message was stored, or fetched: a repeat of its push is to be ignored. Keep ``encoded()`` in the
-    /// same transaction.
-    public mutating func remember(_ message: SessionMessage) { seen.insert(message, key: encKey) }
+    /// The message was stored, or fetched: a repeat of its push is ignored. The last 512 are remembered.
+    public mutating func stored(_ content: SessionMessage) { routine.remember(content) }
+}
+
+extension SessionDevice: CustomStringConvertible, CustomReflectable {
+    /// `‹device›`, whatever it is.
+    public var description: String { "‹device›" }
+    /// Without children.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -21,7 +21,7 @@ public struct SessionMessage: Sendable {
 }
 
 /// What an app does with a push.
-public enum SessionAction: Sendable {
+package enum SessionAction: Sendable {
     /// The message is here: decrypt it and show it.
     case show(SessionMessage)
     /// What is here concerns the account's settings, lists or keys: take it in, and show nothing.
@@ -31,7 +31,7 @@ public enum SessionAction: Sendable {
     case fetch(SessionMessage)
     case ignore(Reason)
 
-    public enum Reason: Sendable, Hashable {
+    package enum Reason: Sendable, Hashable {
         /// It came before.
         case repeated
         /// It is for an account that is not on this phone, or no longer.

@@ -55,6 +55,16 @@ public struct Subaccount: Sendable {
             token: token, ownerSignature: part(36..<100), of: group, ownerKey: nil, key: .blinded(key))
     }
 
+    /// The same with the seed of the member's account.
+    ///
+    /// - Parameter signingValue: 100 bytes.
+    /// - Parameter memberSeed: of Ed25519, 32 bytes.
+    /// - Throws: `.malformedKey` for a seed of another length; `.malformedSubaccount`.
+    public init(signingValue: Secret, of group: AccountID, memberSeed: Secret) throws(SessionError) {
+        guard let member = Ed25519KeyPair(seed: memberSeed) else { throw SessionError(.malformedKey) }
+        try self.init(signingValue: signingValue, of: group, member: member)
+    }
+
     /// A subaccount whose token holds a key of the holder's own.
     ///
     /// - Parameter ownerKey: the owner's key as Ed25519 has it, for an owner with a Session ID.

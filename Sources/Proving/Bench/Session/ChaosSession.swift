@@ -20,7 +20,7 @@ final class ChaosSession: ChaosCompanion {
     private struct Phone: Sendable {
         let account: AccountID
         let token: String
-        var device: SessionDevice
+        var device: SessionRoutine
         var isSubscribed = false
     }
 
@@ -226,7 +226,7 @@ final class ChaosSession: ChaosCompanion {
         let target = LoadDevice.make(trial.random.below(2) == 0 ? .apns : .fcm, world)
         service.register(target, bundle: bundle)
         var random = SystemRandomNumberGenerator()
-        var device = SessionDevice(using: &random)
+        var device = SessionRoutine(using: &random)
         let word: SessionService = target.kind == .apns ? .apns : .firebase
         device.use(try SessionDeviceToken(word, Secret(target.token.utf8)))
         try device.watch(WatchedAccount(made))

@@ -16,7 +16,7 @@ enum SessionMaterial {
             _ key: SessionAccountKey, _ service: SessionService, namespaces: [Int16]? = nil, world: World
         ) throws {
             var random = SystemRandomNumberGenerator()
-            var device = SessionDevice(using: &random)
+            var device = SessionRoutine(using: &random)
             let made = LoadDevice.make(service == .firebase ? .fcm : .apns, world)
             token = Secret(made.token.utf8)
             device.use(try SessionDeviceToken(service, token))

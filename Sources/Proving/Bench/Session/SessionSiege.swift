@@ -65,9 +65,9 @@ final class SessionSiege: SiegeParty {
         /// A subscription of the group for a phone.
         func subscription(
             _ phone: LoadDevice, _ world: World
-        ) throws -> (device: SessionDevice, call: SessionCall) {
+        ) throws -> (device: SessionRoutine, call: SessionCall) {
             var random = SystemRandomNumberGenerator()
-            var device = SessionDevice(using: &random)
+            var device = SessionRoutine(using: &random)
             device.use(
                 try SessionDeviceToken(phone.kind == .apns ? .apns : .firebase, Secret(phone.token.utf8)))
             try device.watch(WatchedAccount(subaccount))
@@ -113,7 +113,7 @@ final class SessionSiege: SiegeParty {
     }
 
     private static func subscribe(
-        _ device: SessionDevice, _ call: SessionCall, from place: String, _ force: SiegeForce
+        _ device: SessionRoutine, _ call: SessionCall, from place: String, _ force: SiegeForce
     ) async {
         var (device, random) = (device, SystemRandomNumberGenerator())
         let began = force.trial.world.instant()

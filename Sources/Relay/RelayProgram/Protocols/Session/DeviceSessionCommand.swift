@@ -37,24 +37,33 @@ struct PlayedPhoneOptions: ParsableArguments {
 
     func path(_ shell: Shell) -> String { joinPath(shell.facts.workingDirectory, file) }
 
+    /// The way to the phone's server.
+    ///
+    /// - Throws: `CommandFailure` for a URL, a key or a file that is none.
+    func wire(_ phone: PlayedPhone, _ shell: Shell) throws(CommandFailure) -> SessionWire {
+        let authority = try ca.map { (file) throws(CommandFailure) in
+            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).reveal { Array($0) }
+        }
+        return try SessionWire(phone, authority: authority, shell)
+    }
+
+    func device(_ phone: PlayedPhone, _ wire: SessionWire) throws(CommandFailure) -> SessionDevice {
+        try phone.device(wire.server, OnionCipher(rawValue: cipher) ?? .xchacha20)
+    }
+
     /// Sends what the phone has to say, and prints what came of it.
     ///
     /// - Throws: `CommandFailure` unless each call has succeeded.
     func send(
-        _ calls: [SessionCall], of phone: PlayedPhone, _ device: inout SessionDevice, _ shell: Shell
+        _ calls: [Call], _ device: inout SessionDevice, _ wire: SessionWire, _ shell: Shell
     ) async throws(CommandFailure) {
-        let authority = try ca.map { (file) throws(CommandFailure) in
-            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).reveal { Array($0) }
-        }
-        let cipher = OnionCipher(rawValue: cipher) ?? .xchacha20
-        let wire = try SessionWire(phone, cipher, authority: authority, shell)
         var random = SystemRandomNumberGenerator()
         for call in calls {
-            let answer = try await wire.answer(call)
-            shell.out("relay: \(answer.status.map { "HTTP \($0)" } ?? "no answer")")
-            for (_, verdict) in device.settle(call.id, answer, now: shell.world.now(), using: &random) {
-                shell.out(try Self.words(verdict))
-            }
+            let answer = await wire.answer(call)
+            let taken = device.take(answer, to: call, at: shell.world.now(), using: &random)
+            if taken.server == nil, let failure = SessionWire.failure(answer) { throw failure }
+            shell.out("relay: \(taken.server?.status.map { "HTTP \($0)" } ?? "no answer")")
+            for verdict in taken.verdicts { shell.out(try Self.words(verdict)) }
         }
     }
 
@@ -115,18 +124,19 @@ struct DeviceSubscribeCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         var phone = try phone(shell)
-        do {
-            var device = try phone.device()
-            // Kept before it is known anywhere: what the server then sends can be opened.
-            try phone.write(place.path(shell))
-            device.renewAll()
-            let calls = try device.renewal(due: shell.world.now())
-            shell.out("account \(try phone.account.account.bytes.reveal { Hex.encode(Array($0)) })")
-            try await place.send(calls, of: phone, &device, shell)
-            phone.keep(device)
-        } catch let error as SessionError {
-            throw CommandFailure(.failed, error.sentence)
-        }
+        let wire = try place.wire(phone, shell)
+        var device = try place.device(phone, wire)
+        try phone.tell(&device)
+        device.subscribeAgain()
+        // Kept before it is known anywhere: what the server then sends can be opened.
+        phone.keep(device)
+        try phone.write(place.path(shell))
+        let calls = device.due(at: shell.world.now())
+        let account: AccountID
+        do { account = try phone.account.account } catch { throw CommandFailure(.failed, error.sentence) }
+        shell.out("account \(account.bytes.reveal { Hex.encode(Array($0)) })")
+        try await place.send(calls, &device, wire, shell)
+        phone.keep(device)
         try phone.write(place.path(shell))
         return .done
     }
@@ -165,17 +175,15 @@ struct DeviceUnsubscribeCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         var phone = try PlayedPhone(file: place.path(shell))
-        do {
-            var device = try phone.device()
-            try device.leave(try phone.account.account, now: shell.world.now())
-            let calls = try device.renewal(due: shell.world.now())
-            guard !calls.isEmpty else { throw CommandFailure(.failed, "The phone is not subscribed.") }
-            // What fails leaves the file as it was, so that it can be tried again.
-            try await place.send(calls, of: phone, &device, shell)
-            phone.keep(device)
-        } catch let error as SessionError {
-            throw CommandFailure(.failed, error.sentence)
-        }
+        let wire = try place.wire(phone, shell)
+        var device = try place.device(phone, wire)
+        try phone.tell(&device)
+        do { try device.use(token: nil) } catch { throw CommandFailure(.failed, error.sentence) }
+        let calls = device.due(at: shell.world.now())
+        guard !calls.isEmpty else { throw CommandFailure(.failed, "The phone is not subscribed.") }
+        // What fails leaves the file as it was, so that it can be tried again.
+        try await place.send(calls, &device, wire, shell)
+        phone.keep(device)
         try phone.write(place.path(shell))
         return .done
     }
@@ -201,23 +209,25 @@ struct DeviceOpenSessionCommand: SealbellCommand {
         let body =
             try file.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
             ?? shell.input(PlayedPhone.limitBytes)
-        do throws(SessionError) {
-            let push = try DeliveredPush(delivered: body)
-            for line in Self.lines(try phone.device().open(push, now: shell.world.now())) { shell.out(line) }
+        let device = try place.device(phone, try place.wire(phone, shell))
+        do throws(DeviceError) {
+            let opened = try device.open(Delivered(json: body), at: shell.world.now())
+            for line in Self.lines(opened) { shell.out(line) }
             return .done
         } catch {
             throw CommandFailure(.failed, error.sentence)
         }
     }
 
-    private static func lines(_ action: SessionAction) -> [String] {
-        switch action {
+    private static func lines(_ opened: Opened<SessionMessage>) -> [String] {
+        switch opened {
         case .show(let message): lines("message", message)
-        case .update(let message): lines("for the account", message)
+        case .update(let message), .remove(let message): lines("for the account", message)
         case .fetch(let message): lines(message.isTooLong ? "too long, to fetch" : "to fetch", message)
         case .ignore(.repeated): ["ignored: it came before"]
-        case .ignore(.foreignAccount): ["ignored: for another account"]
         case .ignore(.expired): ["ignored: expired"]
+        case .ignore(.switchedOff): ["ignored: the phone has left its account"]
+        case .ignore(.laterVersion): ["ignored: of a later version"]
         }
     }
 

@@ -18,16 +18,14 @@ struct PlayedPhone {
     var token: Secret
     /// Of the account's key.
     let seed: Secret
-    /// What the library keeps.
-    private var kept: Secret
+    /// What the library keeps; `nil`: a new phone.
+    private var kept: Secret?
 
     /// An account and keys that are made anew.
     init(_ service: SessionService, server: String, onionKey: String?, token: Secret?, _ world: World) {
         (self.server, self.onionKey, self.service) = (server, onionKey, service)
         self.token = token ?? PlayedFile.inventToken(isApple: service.isApple, world)
         seed = Secret(world.randomBytes(32))
-        var random = SystemRandomNumberGenerator()
-        kept = SessionDevice(using: &random).encoded()
     }
 
     // MARK: The phone
@@ -37,14 +35,35 @@ struct PlayedPhone {
     }
 
     /// The phone as the library has it.
-    func device() throws(SessionError) -> SessionDevice {
-        var device = try SessionDevice(keeping: kept)
-        device.use(try SessionDeviceToken(service, token))
-        try device.watch(try account)
-        return device
+    ///
+    /// - Throws: `CommandFailure` where the options or the file make none.
+    func device(_ server: SessionServer, _ cipher: OnionCipher) throws(CommandFailure) -> SessionDevice {
+        do {
+            var device = try SessionDevice(server, keeping: kept)
+            device.cipher = cipher
+            return device
+        } catch { throw CommandFailure(.failed, error.sentence) }
     }
 
-    mutating func keep(_ device: SessionDevice) { kept = device.encoded() }
+    /// Tells it token and account.
+    ///
+    /// - Throws: `CommandFailure` for a token that no push service gives out.
+    func tell(_ device: inout SessionDevice) throws(CommandFailure) {
+        do {
+            let token: DeviceToken =
+                switch service {
+                case .apns: try .apns(hex: token.word)
+                case .apnsSandbox: try .apns(hex: token.word, .development)
+                case .firebase, .huawei: try .fcm(token.word)
+                }
+            try device.use(token: token)
+            try device.watch(try account)
+        } catch let error as DeviceError {
+            throw CommandFailure(.failed, error.sentence)
+        } catch { throw CommandFailure(.failed, "The account's key is none.") }
+    }
+
+    mutating func keep(_ device: SessionDevice) { kept = device.kept }
 
     // MARK: The file
 
@@ -58,11 +77,10 @@ struct PlayedPhone {
             members[name].map { $0.reveal { String(decoding: $0, as: UTF8.self) } }
         }
         guard let server = text("server"), let service = text("service").flatMap(SessionService.init),
-            let token = members["token"], let seed = members["seed"].flatMap(Self.decoded),
-            let kept = members["kept"]
+            let token = members["token"], let seed = members["seed"].flatMap(Self.decoded)
         else { return nil }
         (self.server, onionKey, self.service) = (server, text("onion_key"), service)
-        (self.token, self.seed, self.kept) = (token, seed, kept)
+        (self.token, self.seed, kept) = (token, seed, members["kept"])
     }
 
     private static func decoded(_ text: Secret) -> Secret? {
@@ -87,7 +105,8 @@ struct PlayedPhone {
             json.string(text)
         }
         let seed = Secret(seed.reveal { Base64.encode($0) })
-        for (name, secret) in [("token", token), ("seed", seed), ("kept", kept)] {
+        for (name, secret) in [("token", token), ("seed", seed), ("kept", kept)] as [(String, Secret?)] {
+            guard let secret else { continue }
             json.key(name)
             secret.reveal { json.string(utf8: $0) }
         }
@@ -102,8 +121,7 @@ struct PlayedPhone {
 struct SessionWire {
     private let url: ServerURL
     private let wire: LocalCall
-    private let server: SessionServer?
-    private let cipher: OnionCipher
+    let server: SessionServer
 
     static let keySentence = "--onion-key: 64 hexadecimal digits, as sealbell keys new session prints them."
 
@@ -113,42 +131,33 @@ struct SessionWire {
 
     /// - Parameter authority: PEM to trust instead of the system's.
     /// - Throws: `CommandFailure` for a URL or a key that is none.
-    init(
-        _ phone: PlayedPhone, _ cipher: OnionCipher, authority: [UInt8]?, _ shell: Shell
-    ) throws(CommandFailure) {
+    init(_ phone: PlayedPhone, authority: [UInt8]?, _ shell: Shell) throws(CommandFailure) {
         guard let url = ServerURL(phone.server),
             let wire = LocalCall(url: url.base, authority: authority, deadline: shell.patience)
         else { throw CommandFailure(.usage, "--server: A URL such as https://push.acme.example.") }
-        (self.url, self.wire, self.cipher) = (url, wire, cipher)
-        guard let text = phone.onionKey else {
-            server = nil
-            return
-        }
-        // The sentence below is for whichever is wrong.
-        guard let key = try? Hex.decode(Array(text.utf8)),
-            // As above.
-            let server = try? SessionServer(host: wire.host, key: Secret(key))
-        else {
-            throw CommandFailure(.usage, Self.keySentence)
-        }
-        self.server = server
+        (self.url, self.wire) = (url, wire)
+        do {
+            let key = try phone.onionKey.map { (text) throws(DeviceError) in try RelayKey(text: text) }
+            server = try SessionServer(host: wire.host, key: key)
+        } catch { throw CommandFailure(.usage, Self.keySentence) }
     }
 
-    /// - Returns: the server's answer; `.none` where none came.
-    /// - Throws: `CommandFailure` where something came that is no answer to what was sealed.
-    func answer(_ call: SessionCall) async throws(CommandFailure) -> SessionAnswer {
-        guard let server else { return await ask(call.endpoint.rawValue, call.body, "application/json") }
-        var random = SystemRandomNumberGenerator()
-        let request: OnionRequest
-        do throws(SessionError) { request = try server.request(call, cipher, using: &random) } catch {
-            // Of the right length, and such that nothing can be sealed to it.
-            throw CommandFailure(.usage, Self.keySentence)
+    /// Makes a call; the server's address is the one of `--server`, with its port and path.
+    func answer(_ call: Call) async -> CallAnswer {
+        guard let http = call.http, let path = ServerURL(http.url)?.path else { return .none }
+        do throws(LocalCall.Fault) {
+            let answer = try await wire.ask(
+                http.method, url.path + path, headers: http.headers, body: http.body)
+            return .http(status: answer.status, body: Secret(answer.body))
+        } catch {
+            return .none
         }
-        let answer = await ask(request.path, request.body, "application/octet-stream")
-        guard let status = answer.status else { return .none }
-        do throws(SessionError) { return try request.answer(status: status, body: answer.body) } catch {
-            throw Self.failure(status)
-        }
+    }
+
+    /// - Parameter answer: of an onion that the server has not answered.
+    /// - Returns: `nil` where nobody did.
+    static func failure(_ answer: CallAnswer) -> CommandFailure? {
+        if case .http(let status, _, _) = answer { failure(status) } else { nil }
     }
 
     /// Whoever gave that status, it was not the server that read the request.
@@ -169,17 +178,6 @@ struct SessionWire {
             CommandFailure(
                 .failed,
                 "What answers is no push server (HTTP \(status)): look at --server and at its proxy.")
-        }
-    }
-
-    private func ask(_ path: String, _ body: Secret, _ type: String) async -> SessionAnswer {
-        do throws(LocalCall.Fault) {
-            let answer = try await wire.ask(
-                "POST", url.path + path, headers: [(name: "Content-Type", value: Secret(type.utf8))],
-                body: body)
-            return SessionAnswer(status: answer.status, body: Secret(answer.body))
-        } catch {
-            return .none
         }
     }
 }

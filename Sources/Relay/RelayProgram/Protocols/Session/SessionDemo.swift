@@ -33,7 +33,7 @@ struct SessionDemo: PhonesDemo {
         let name: String
         let service: String
         let account: SessionAccountKey
-        let token: SessionDeviceToken
+        let token: DeviceToken
         let deliveries: AsyncStream<Delivery>
     }
 
@@ -41,7 +41,7 @@ struct SessionDemo: PhonesDemo {
         let hex = world.inventAppleToken()
         return Phone(
             name: "session (APNs)", service: "APNs", account: try account(),
-            token: try SessionDeviceToken(.apns, Secret(hex.utf8)),
+            token: try .apns(hex: hex),
             deliveries: sandbox.production.subscribe(token: hex))
     }
 
@@ -49,7 +49,7 @@ struct SessionDemo: PhonesDemo {
         let address = world.inventGoogleAddress("demo")
         return Phone(
             name: "session (FCM)", service: "FCM", account: try account(),
-            token: try SessionDeviceToken(.firebase, Secret(address.utf8)),
+            token: try .fcm(address),
             deliveries: sandbox.fcm.subscribe(address: address))
     }
 
@@ -58,13 +58,14 @@ struct SessionDemo: PhonesDemo {
     }
 
     func converse(_ phone: Phone) async throws -> [DemoReport] {
-        var random = SystemRandomNumberGenerator()
-        var device = SessionDevice(using: &random)
-        device.use(phone.token)
+        guard let wire = LocalCall(url: url) else { throw DemoFault(words: "the relay has no address") }
+        var device = try SessionDevice(
+            SessionServer(host: wire.host, key: RelayKey(text: Hex.encode(key.reveal { Array($0) }))))
+        try device.use(token: phone.token)
         try device.watch(try WatchedAccount(phone.account))
         // A storage node that is not yet shown the subscription tells of nothing, so it is waited for.
         let watching = network.notes()
-        try await subscribe(&device)
+        try await subscribe(&device, wire)
         guard await isWatched(watching) else {
             throw DemoFault(words: "no storage node took the subscription")
         }
@@ -80,8 +81,8 @@ struct SessionDemo: PhonesDemo {
                 expiry: now + .seconds(14 * 86_400), data: message))
         let delivery = try await first(of: phone.deliveries)
         var opened: Secret?
-        let push = try DeliveredPush(delivered: Secret(delivery.body))
-        if case .show(let found) = try device.open(push, now: world.now()) { opened = found.data }
+        let push = try Delivered(json: Secret(delivery.body))
+        if case .show(let found) = try device.open(push, at: world.now()) { opened = found.data }
         let isRight = opened.map { $0 == message } ?? false
         let id = phone.account.account.bytes.reveal { Hex.encode(Array($0.prefix(5))) }
         let token = "device token \(delivery.token.prefix(8))…"
@@ -106,17 +107,16 @@ struct SessionDemo: PhonesDemo {
         return (json?["message"]?["data"] ?? json)?["enc_payload"]?.string ?? ""
     }
 
-    private func subscribe(_ device: inout SessionDevice) async throws {
-        guard let wire = LocalCall(url: url), let call = try device.renewal(due: world.now()).first else {
+    private func subscribe(_ device: inout SessionDevice, _ wire: LocalCall) async throws {
+        guard let call = device.due(at: world.now()).first, let http = call.http,
+            let path = ServerURL(http.url)?.path
+        else {
             throw DemoFault(words: "the phone had nothing to say")
         }
-        var random = SystemRandomNumberGenerator()
-        let server = try SessionServer(host: wire.host, key: key)
-        let request = try server.request(call, using: &random)
-        let answer = try await wire.ask("POST", request.path, body: request.body)
-        let inner = try request.answer(status: answer.status, body: Secret(answer.body))
-        let verdicts = device.settle(call.id, inner, now: world.now(), using: &random)
-        guard verdicts.map(\.verdict) == [.added] else {
+        let answer = try await wire.ask(http.method, path, headers: http.headers, body: http.body)
+        device.answered(
+            .http(status: answer.status, body: Secret(answer.body)), to: call, at: world.now())
+        guard device.status(at: world.now()).state == .active else {
             throw DemoFault(words: "the relay did not subscribe it")
         }
     }

@@ -31,7 +31,7 @@ struct SessionMemoryTests {
                 return answer.text.contains("success")
             }
             var random = SystemRandomNumberGenerator()
-            let request = try SessionServer(host: "127.0.0.1", key: onionKey)
+            let request = try OnionServer(host: "127.0.0.1", key: onionKey)
                 .request(call, through: [], cipher, using: &random)
             let answer = try await door.ask("POST", request.path, headers: [], body: request.body)
             let opened = try request.answer(status: answer.status, body: Secret(answer.body))

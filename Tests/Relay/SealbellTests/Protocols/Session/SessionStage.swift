@@ -41,7 +41,7 @@ final class SessionPhone: Sendable {
     /// As the push service knows it.
     let token: String
     let watched: WatchedAccount
-    private let device: Mutex<SessionDevice>
+    private let device: Mutex<SessionRoutine>
 
     /// - Parameter key: of another phone's account; `nil`: a new user's.
     init(
@@ -52,7 +52,7 @@ final class SessionPhone: Sendable {
         let hex = Hex.encode(World.live.randomBytes(32))
         let text = service == .firebase ? "c\(hex.prefix(20)):APA91b\(hex)\(hex)" : hex
         var random = SystemRandomNumberGenerator()
-        var device = SessionDevice(using: &random)
+        var device = SessionRoutine(using: &random)
         device.use(try SessionDeviceToken(service, Secret(text.utf8)))
         let watched = try WatchedAccount(made, namespaces: namespaces, content: content)
         try device.watch(watched)
@@ -140,7 +140,7 @@ extension RunningRelay {
             let answer = try await session(call.endpoint.rawValue, call.body)
             return SessionAnswer(status: answer.status, body: Secret(answer.body))
         }
-        let server = try SessionServer(host: "127.0.0.1", key: onionKey)
+        let server = try OnionServer(host: "127.0.0.1", key: onionKey)
         var random = SystemRandomNumberGenerator()
         let request = try server.request(call, through: [], cipher, using: &random)
         let answer = try await session(request.path, request.body)
