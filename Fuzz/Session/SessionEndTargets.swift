@@ -50,6 +50,7 @@ let sessionEndTargets: [String: Body] = [
         }
         play(device, .none)
         play(device, SessionAnswer(status: 400))
+        playKit(device)
     },
     "session-keys": { bytes in
         var block = [UInt8](repeating: 0, count: 32)
@@ -155,6 +156,30 @@ private func play(_ device: SessionRoutine, _ answer: SessionAnswer) {
         precondition(kept.encoded() == device.encoded())
         now = max(now, device.nextDeadline ?? now)
     }
+}
+
+/// The device that apps have, from the same rows: it reads back, and leaves whatever the server says.
+private func playKit(_ routine: SessionRoutine) {
+    guard let server = try? SessionServer(host: "push.example", key: nil) else {
+        preconditionFailure("this is a host")
+    }
+    var device = SessionDevice(server, routine)
+    guard let again = try? SessionDevice(server, keeping: device.kept), again.kept == device.kept else {
+        preconditionFailure("we can read what we write")
+    }
+    _ = device.status(at: noon)
+    guard (try? device.use(token: nil)) != nil else { preconditionFailure("a logout is no token") }
+    var now = noon
+    for status in [0, 503, 200, 404] {
+        for call in device.due(at: now) {
+            let answer = status == 0 ? CallAnswer.none : .http(status: status, body: Secret([]))
+            device.answered(answer, to: call, at: now)
+            device.answered(answer, to: call, at: now)
+        }
+        now = now + .seconds(86_400)
+    }
+    _ = device.due(at: UnixTime.distantFuture)
+    _ = device.nextDue
 }
 
 // MARK: pushes

@@ -68,6 +68,7 @@ extension SealedSubject {
                 return nil
             }
             guard let text = whole.string else { return whole }
+            // Nor a text that is none.
             return try? JSONValue.parse(Array(text.utf8))
         }
         guard let json else { return nil }

@@ -25,8 +25,8 @@ public struct NextcloudLogin: Sendable {
     /// - Parameter proxyServer: the relay's URL, with the app's own path where it has one; at most 256
     ///   visible ASCII characters. Every phone and every server must reach it.
     /// - Parameter userAgent: what the app calls itself, at most 498 ASCII characters. The server sorts
-    ///   phones by it (§3.2): `Mozilla/5.0 (iOS) Nextcloud-Talk v…` gets Talk's notifications, anything else the
-    ///   others.
+    ///   phones by it (§3.2): `Mozilla/5.0 (iOS) Nextcloud-Talk v…` gets Talk's notifications, anything else
+    ///   the others.
     /// - Parameter voip: of an iOS app with calls `.strict`.
     public init(
         serverURL: String, userID: String, loginName: String, appPassword: Secret, proxyServer: String,

@@ -3,11 +3,13 @@ import WireFormats
 
 /// One HTTP request that a device or an origin makes. A value: anyone who has a network sends it.
 public struct NextcloudCall: Sendable {
+    /// `GET`, `POST` or `DELETE`.
     public let method: String
     /// Absolute, with `https://` and the peer's host.
     public let url: String
     /// `Authorization` among them, where the peer asks for it.
     public let headers: [(name: String, value: Secret)]
+    /// Bytes to send, at most 16 MiB; empty: none.
     public let body: Secret
 
     static let formType = "application/x-www-form-urlencoded"
@@ -23,11 +25,15 @@ public struct NextcloudCall: Sendable {
 
 /// How one of the proxy's or the server's answers came back: `nil` for no answer at all, a timeout too.
 public struct NextcloudAnswer: Sendable {
+    /// 100 to 599.
     public let status: Int?
     /// The value of `Retry-After`, if there was one.
     public let retryAfter: String?
+    /// What was read of it: 4 MiB at most.
     public let body: Secret
 
+    /// - Parameter status: `nil` where nobody answered.
+    /// - Parameter body: bytes; longer ones than 4 MiB say nothing.
     public init(status: Int?, retryAfter: String? = nil, body: Secret = Secret([])) {
         self.status = status
         self.retryAfter = retryAfter

@@ -36,6 +36,7 @@ public enum NextcloudContent: Sendable, Hashable {
 public struct NextcloudAlert: Sendable, Hashable {
     /// `nid`: the notification's number at its server.
     public let id: Int64?
+    /// Which of the server's apps says it: `spreed` is Talk. At most 256 bytes, as all of a push's texts.
     public let app: String
     /// For the screen, as far as it came.
     public let subject: String?

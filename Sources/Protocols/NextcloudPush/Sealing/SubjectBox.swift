@@ -10,6 +10,8 @@ public struct SealedSubject: Sendable {
     /// Base64 of 256 bytes: RSASSA-PKCS1-v1_5 with SHA-512 over the ciphertext, not over its base64.
     public let signature: Secret
 
+    /// - Parameter subject: Base64, 344 characters; what is none is refused when it is opened.
+    /// - Parameter signature: the same.
     public init(subject: Secret, signature: Secret) {
         self.subject = subject
         self.signature = signature

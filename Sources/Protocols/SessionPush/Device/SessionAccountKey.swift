@@ -1,8 +1,9 @@
-public import EdwardsKeys
+package import EdwardsKeys
 public import PushModel
 
 /// The key of an account that this phone owns: a user's, or a group's in the hands of its admin.
 public struct SessionAccountKey: Sendable {
+    /// Whose key it is.
     public enum Kind: Sendable, Hashable {
         /// A Session ID: `05` and the key as X25519 has it.
         case user
@@ -10,8 +11,9 @@ public struct SessionAccountKey: Sendable {
         case group
     }
 
+    /// What others write to: 33 bytes.
     public let account: AccountID
-    public let pair: Ed25519KeyPair
+    package let pair: Ed25519KeyPair
 
     /// - Parameter seed: of Ed25519, 32 bytes.
     /// - Throws: `.malformedKey` for another length.
@@ -20,7 +22,8 @@ public struct SessionAccountKey: Sendable {
         try self.init(pair, kind)
     }
 
-    public init(_ pair: Ed25519KeyPair, _ kind: Kind = .user) throws(SessionError) {
+    /// - Throws: `.malformedKey` for a key that X25519 has no form of.
+    package init(_ pair: Ed25519KeyPair, _ kind: Kind = .user) throws(SessionError) {
         let isPerson = kind == .user
         guard let key = isPerson ? EdwardsPoint.x25519(of: pair.publicKey) : pair.publicKey.bytes,
             let account = AccountID(isPerson ? AccountID.personPrefix : Self.groupPrefix, key)

@@ -2,6 +2,7 @@ public import PushModel
 
 /// What a push says of a message (§8.1).
 public struct SessionMessage: Sendable {
+    /// Whose messages it belongs to: a user's, or a group's.
     public let account: AccountID
     /// The storage servers' name of the message: a text without a meaning of its own.
     public let hash: String

@@ -1,14 +1,18 @@
-public import EdwardsKeys
+package import EdwardsKeys
 public import PushModel
 
 /// What the holder of a subaccount may do (§5.1).
 public struct SubaccountRights: OptionSet, Sendable, Hashable {
+    /// The second byte of a token.
     public let rawValue: UInt8
+    /// - Parameter rawValue: of all eight bits; those without a name here mean nothing.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// Watching, too, asks for it.
     public static let read = SubaccountRights(rawValue: 1)
+    /// To store messages.
     public static let write = SubaccountRights(rawValue: 2)
+    /// To delete messages.
     public static let delete = SubaccountRights(rawValue: 4)
     /// In accounts of the same key with another prefix too.
     public static let anyPrefix = SubaccountRights(rawValue: 8)
@@ -22,10 +26,12 @@ public struct Subaccount: Sendable {
         case blinded(BlindedKey)
     }
 
+    /// Bytes of a token.
     public static let tokenBytes = 36
     /// What an admin sends to a member: 4 bytes of head, the factor, the admin's signature.
     public static let signingValueBytes = 100
 
+    /// The account that is watched.
     public let owner: AccountID
     /// Ed25519's form of an owner's key whose account is a Session ID.
     let ownerKey: Ed25519PublicKey?
@@ -40,7 +46,7 @@ public struct Subaccount: Sendable {
     /// - Parameter signingValue: 100 bytes, as ``GroupAdmin/signingValue(for:_:)`` makes them.
     /// - Throws: `.malformedSubaccount` for another length, or a signature that is not the group's for this
     ///   member.
-    public init(
+    package init(
         signingValue: Secret, of group: AccountID, member: Ed25519KeyPair
     ) throws(SessionError) {
         guard signingValue.count == Self.signingValueBytes else { throw SessionError(.malformedSubaccount) }
@@ -55,11 +61,12 @@ public struct Subaccount: Sendable {
             token: token, ownerSignature: part(36..<100), of: group, ownerKey: nil, key: .blinded(key))
     }
 
-    /// The same with the seed of the member's account.
+    /// A member of a group takes what the admin has sent.
     ///
-    /// - Parameter signingValue: 100 bytes.
-    /// - Parameter memberSeed: of Ed25519, 32 bytes.
-    /// - Throws: `.malformedKey` for a seed of another length; `.malformedSubaccount`.
+    /// - Parameter signingValue: 100 bytes, as ``GroupAdmin/signingValue(for:_:)`` makes them.
+    /// - Parameter memberSeed: of the member's own account, Ed25519, 32 bytes.
+    /// - Throws: `.malformedKey` for a seed of another length; `.malformedSubaccount` for a value of another
+    ///   length, or a signature that is not the group's for this member.
     public init(signingValue: Secret, of group: AccountID, memberSeed: Secret) throws(SessionError) {
         guard let member = Ed25519KeyPair(seed: memberSeed) else { throw SessionError(.malformedKey) }
         try self.init(signingValue: signingValue, of: group, member: member)
@@ -69,7 +76,7 @@ public struct Subaccount: Sendable {
     ///
     /// - Parameter ownerKey: the owner's key as Ed25519 has it, for an owner with a Session ID.
     /// - Throws: `.malformedSubaccount` unless the token names the key, and the owner has signed it.
-    public init(
+    package init(
         token: Secret, ownerSignature: Secret, of owner: AccountID, ownerKey: Ed25519PublicKey? = nil,
         key: Ed25519KeyPair
     ) throws(SessionError) {
@@ -128,9 +135,11 @@ extension Subaccount.Key {
 
 /// The admin of a group, who lets members watch it (§5.1).
 public struct GroupAdmin: Sendable {
+    /// The group's own.
     public let key: SessionAccountKey
 
     /// - Parameter seed: the group's, 32 bytes.
+    /// - Throws: `.malformedKey` for another length.
     public init(seed: Secret) throws(SessionError) { key = try SessionAccountKey(seed: seed, .group) }
 
     /// What a member gets: head ‖ factor ‖ signature, 100 bytes. The same member gets the same.

@@ -12,9 +12,11 @@ public struct WatchedAccount: Sendable {
         case subaccount(Subaccount)
     }
 
+    /// Whose messages are watched.
     public let account: AccountID
     /// Ascending, each once.
     public let namespaces: [Int16]
+    /// Whether messages come with the push, where they are short enough.
     public let content: Content
     private let holder: Holder
 
@@ -31,6 +33,10 @@ public struct WatchedAccount: Sendable {
         try self.init(key.account, .owner(key), namespaces, content)
     }
 
+    /// A group, or another account of somebody else's.
+    ///
+    /// - Parameter namespaces: in any order; the usual ones by default.
+    /// - Throws: `.malformedNamespaces` for none, or more than ``SessionLimits/namespaces``.
     public init(
         _ subaccount: Subaccount, namespaces: [Int16]? = nil, content: Content = .included
     ) throws(SessionError) {

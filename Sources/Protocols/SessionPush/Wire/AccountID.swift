@@ -2,6 +2,7 @@ public import PushModel
 
 /// An account's id: a prefix and a key, 33 bytes (§2).
 public struct AccountID: Sendable {
+    /// 33 bytes: a prefix and a key of 32.
     public let bytes: Secret
 
     /// - Returns: `nil` unless there are exactly 33 bytes.
@@ -20,5 +21,6 @@ public struct AccountID: Sendable {
         bytes.reveal { Secret(copying: UnsafeRawBufferPointer(rebasing: $0[1...])) }
     }
 
+    /// In time that depends on lengths alone.
     public static func == (left: AccountID, right: AccountID) -> Bool { left.bytes == right.bytes }
 }
