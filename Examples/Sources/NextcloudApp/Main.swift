@@ -14,8 +14,8 @@ struct NextcloudApp {
         let login = AccountPush.login(userID: "alice", loginName: "alice", appPassword: password)
         func start() throws -> AccountPush {
             try AccountPush(
-                userID: "alice", loginName: "alice", appPassword: password, kept: keychain.kept,
-                save: { keychain.save($0) }, send: { cloud.answer($0) })
+                userID: "alice", loginName: "alice", appPassword: password, kept: keychain.load(),
+                save: keychain.save, send: { cloud.answer($0) })
         }
         let (alerts, calls) = ([UInt8](repeating: 0xB5, count: 32), [UInt8](repeating: 0xC6, count: 32))
         let push = try start()
@@ -28,7 +28,7 @@ struct NextcloudApp {
         // A phone that was restarted has what it kept, and nothing to tell.
         let restarted = try start()
         try await restarted.use(alerts: alerts, calls: calls)
-        guard cloud.asked.count == 3, let kept = keychain.kept else { throw Failure("nothing has changed") }
+        guard cloud.asked.count == 3, let kept = keychain.load() else { throw Failure("nothing has changed") }
 
         let userInfo = try cloud.push(subject: "Iago: see you at nine")
         let text = try AccountPush.text(userInfo, login, kept: kept)
@@ -50,13 +50,6 @@ struct NextcloudApp {
         }
         throw Failure("another phone opened it")
     }
-}
-
-/// Stands for the keychain of the system.
-final class Keychain: Sendable {
-    private let held = Mutex<Secret?>(nil)
-    var kept: Secret? { held.withLock(\.self) }
-    func save(_ kept: Secret) { held.withLock { $0 = kept } }
 }
 
 /// A Nextcloud server with one user, and a relay that agrees with everything.

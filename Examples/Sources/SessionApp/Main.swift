@@ -8,10 +8,11 @@ import Synchronization
 @main
 struct SessionApp {
     static func main() async throws {
-        let keychain = Keychain(Frozen.kept)
+        let keychain = Keychain()
+        keychain.save(Frozen.kept)
         let network = NoNetwork()
         let watch = try AccountWatch(
-            kept: keychain.kept, save: { keychain.save($0) }, send: { network.send($0) })
+            kept: keychain.load(), save: keychain.save, send: { network.send($0) })
         let key = Secret([9] + [UInt8](repeating: 0, count: 31))
         let path = try (1...3).map {
             try OnionNode(address: "https://192.0.2.\($0):22021", ed25519: key, x25519: key)
@@ -30,17 +31,18 @@ struct SessionApp {
 
         // A phone that was restarted has what it kept, and waits as long.
         let restarted = try AccountWatch(
-            kept: keychain.kept, save: { keychain.save($0) }, send: { network.send($0) })
+            kept: keychain.load(), save: keychain.save, send: { network.send($0) })
         try await restarted.start(token: token, seed: Frozen.seed, path: path)
         guard network.asked.count == 1 else { throw Failure("it goes on where it was") }
 
         let push = try Delivered(data: Frozen.push)
-        guard let message = try AccountWatch.message(push, kept: keychain.kept), let data = message.data,
+        guard let kept = keychain.load(), let message = try AccountWatch.message(push, kept: kept),
+            let data = message.data,
             data.reveal({ String(decoding: $0, as: UTF8.self) }) == Frozen.text
         else { throw Failure("it says what was sent") }
         print("the extension opens it: \(data.count) bytes of \(message.hash)")
         await restarted.stored(message)
-        guard try AccountWatch.message(push, kept: keychain.kept) == nil else {
+        guard let stored = keychain.load(), try AccountWatch.message(push, kept: stored) == nil else {
             throw Failure("a repeat is not shown")
         }
         do throws(DeviceError) {
@@ -51,14 +53,6 @@ struct SessionApp {
         }
         throw Failure("another notification was taken for one of Session's")
     }
-}
-
-/// Stands for the keychain of the system.
-final class Keychain: Sendable {
-    private let held: Mutex<Secret>
-    init(_ kept: Secret) { held = Mutex(kept) }
-    var kept: Secret { held.withLock(\.self) }
-    func save(_ kept: Secret) { held.withLock { $0 = kept } }
 }
 
 /// A network in which nobody answers.
