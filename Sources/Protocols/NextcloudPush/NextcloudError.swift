@@ -22,7 +22,7 @@ public struct NextcloudError: PushError {
         case invalidProxyServer = "INVALID_PROXY_SERVER"
         // Device and origin
         case plaintextTooLong, sealingFailed, malformedAnswer, unsupportedServer
-        case foreignSignature, doesNotOpen, malformedSubject, refusedByServer, refusedByProxy, malformedRow
+        case foreignSignature, doesNotOpen, malformedSubject, refusedByServer, refusedByProxy
     }
 
     public let code: Code
@@ -44,7 +44,7 @@ public struct NextcloudError: PushError {
 
     public var blame: Blame {
         switch code {
-        case .overloaded, .overtaken, .malformedRow: .ourselves
+        case .overloaded, .overtaken: .ourselves
         case .digestCheckFailed: .operator
         default: .peer
         }
@@ -107,7 +107,6 @@ public struct NextcloudError: PushError {
         case .malformedSubject: "The notification's content has a wrong form."
         case .refusedByServer: "The server refuses to register the device."
         case .refusedByProxy: "The push proxy refuses to register the device."
-        case .malformedRow: "What was kept of a registration was not written by this library."
         }
     }
 }

@@ -39,7 +39,7 @@ package struct NextcloudErrorAnswer: Sendable {
             .unsupportedPushToken, .noAppForDevice, .invalidUserKey, .invalidIdentifier, .invalidSignature,
             .signatureMismatch, .invalidTokenHash, .invalidSessionToken, .invalidDeviceKey,
             .invalidProxyServer, .plaintextTooLong, .malformedAnswer, .unsupportedServer, .foreignSignature,
-            .doesNotOpen, .malformedSubject, .refusedByServer, .refusedByProxy, .malformedRow:
+            .doesNotOpen, .malformedSubject, .refusedByServer, .refusedByProxy:
             400
         }
     }
