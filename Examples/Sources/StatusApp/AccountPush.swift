@@ -1,75 +1,65 @@
 // guide: begin
+import AppSupport
 import StatusPush
 
-/// Push for one account on this phone: it registers at servers, and tells those of others.
+/// Push for one account on this phone.
 struct AccountPush {
-    /// Keep `device.encoded()`, `inbox.encoded()` and `origin.encoded()` in the keychain, where the
-    /// notification service extension finds them.
-    private(set) var device: StatusDevice
-    private(set) var inbox: StatusInbox
-    private(set) var origin: StatusOrigin
-    private var random = SystemRandomNumberGenerator()
+    let phone: Phone<StatusDevice>
+    private let setup: StatusSetup
 
-    /// - Parameter key: the account's chat key; a key of its own if servers are not to learn who registers.
-    init(key: Secp256k1KeyPair, chatKey: Secp256k1KeyPair, kept: (Secret, Secret, Secret)? = nil) throws {
-        if let kept {
-            device = try StatusDevice(keeping: kept.0, key: key)
-            inbox = try StatusInbox(keeping: kept.1)
-            origin = try StatusOrigin(keeping: kept.2, key: chatKey)
-        } else {
-            device = StatusDevice(key: key, using: &random)
-            inbox = StatusInbox(using: &random)
-            origin = StatusOrigin(key: chatKey)
+    /// - Parameter chatKey: the account's; another one if servers are not to learn who registers.
+    /// - Parameter kept: out of the keychain, `nil` the first time; `save` puts it there.
+    /// - Parameter send: the app's own Waku node. It publishes, and follows topics: then it answers `.taken`.
+    init(
+        chatKey: Secret, servers: [RelayKey], installationID: String? = nil, kept: Secret?,
+        save: @escaping @Sendable (Secret) -> Void, send: @escaping @Sendable (Call) async -> CallAnswer
+    ) throws {
+        setup = try StatusSetup(
+            key: chatKey, bundleID: "org.example.chat", installationID: installationID, servers: servers)
+        phone = Phone(try StatusDevice(setup, keeping: kept), save: save, send: send)
+    }
+
+    /// At each start, and whenever something changes: the user wants pushes. Nothing is sent before.
+    func start(token: DeviceToken, settings: StatusSettings) async throws {
+        try await phone.change {
+            try $0.apply(settings)
+            try $0.use(token: token)
+        }
+        await phone.work()
+    }
+
+    /// A message has arrived on a topic that the call follows. Once more also at `phone.device.nextDue`.
+    func heard(_ message: WakuMessage, for follow: Call) async {
+        await phone.change { $0.answered(.waku(message), to: follow, at: now()) }
+        await phone.work()
+    }
+
+    /// The user wants no pushes any more, or logs out. Keep the chat key until this is true.
+    func stop() async throws -> Bool {
+        try await phone.change { try $0.use(token: nil) }
+        await phone.work()
+        return await phone.device.isGone
+    }
+
+    /// In the notification service extension: what to show; `nil`: fetch the chat's messages, or nothing.
+    static func text(
+        of delivered: Delivered, _ setup: StatusSetup, kept: Secret?, chats: [Secret]
+    ) throws -> StatusContent? {
+        var device = try StatusDevice(setup, keeping: kept)
+        device.chats = chats
+        switch try device.open(delivered, at: now()) {
+        case .show(let message): return message
+        case .fetch, .remove, .update, .ignore: return nil
         }
     }
 
-    /// The user asks for pushes, and apart from that for pushes to others. Nothing is sent before.
-    mutating func choose(receiving: Bool, sending: Bool) {
-        if receiving { device.switchOn() } else { device.switchOff() }
-        origin.isSending = sending
-    }
-
-    /// At each start, and whenever something changes.
-    mutating func start(token: String, servers: [PublicPoint], settings: StatusSettings) throws {
-        device.use(try .apns(Secret(token.utf8), topic: "org.example.chat"))
-        try device.use(servers: servers)
-        try device.apply(settings)
-    }
-
-    /// Topics whose messages go to `heard`.
-    var topics: [String] { device.topics + origin.topics }
-
-    /// What to publish now, and contact codes whose history is to be read; come back at `nextDeadline`.
-    mutating func due(now: UnixTime) -> StatusOriginWork {
-        var work = origin.due(now: now, using: &random)
-        work.messages += device.due(now: now, using: &random)
-        return work
-    }
-
-    var nextDeadline: UnixTime? { [device.nextDeadline, origin.nextDeadline].compactMap(\.self).min() }
-
-    mutating func heard(_ message: WakuMessage, now: UnixTime) {
-        _ = device.receive(message, now: now)
-        origin.receive(message, now: now)
-    }
-
-    /// After a history was read; its messages have gone to `heard`.
-    mutating func readHistory(of topic: String) { origin.readHistory(of: topic) }
-
-    /// Tells somebody's phone of a message that was sent.
-    mutating func tell(_ person: PublicPoint, of id: Secret, text: Secret, now: UnixTime) throws {
-        let message = StatusNotification(messageID: id, .direct, content: text)
-        _ = try origin.notify(message, to: [person], now: now)
-    }
-
-    /// In the notification service extension: what arrived, as JSON. Once the message is stored, call
-    /// `stored`, and keep `inbox.encoded()` in the same transaction.
-    func action(for delivered: Secret, chats: [Secret]) throws -> StatusInbox.Action {
-        inbox.open(
-            try DeliveredData(delivered: delivered), accounts: [device],
-            chats: [device.installationID: chats])
-    }
-
-    mutating func stored(_ message: StatusInbox.Message) { inbox.remember(message) }
+    /// In the app, in one transaction with the message: repeats of its push are ignored from then on.
+    func stored(_ message: StatusContent) async { await phone.change { $0.stored(message) } }
 }
 // guide: end
+
+extension AccountPush {
+    func text(of delivered: Delivered, kept: Secret?, chats: [Secret]) throws -> StatusContent? {
+        try Self.text(of: delivered, setup, kept: kept, chats: chats)
+    }
+}

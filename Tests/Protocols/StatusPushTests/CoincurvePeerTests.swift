@@ -89,7 +89,7 @@ struct CoincurvePeerTests {
 
     private func device(_ made: JSONValue) throws -> JSONValue {
         var random = SeededRandom(seed: 71)
-        var device = StatusDevice(key: Draw.keyPair(&random), using: &random)
+        var device = StatusInstallation(key: Draw.keyPair(&random), using: &random)
         let token = String(repeating: "a5", count: 32)
         device.use(try .apns(Secret(token.utf8), topic: try #require(made["topic"]?.string)))
         try device.apply(StatusSettings())

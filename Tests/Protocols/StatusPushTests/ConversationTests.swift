@@ -51,7 +51,7 @@ struct ConversationTests {
         #expect(message.author == alice.key.point)
         #expect(message.content.map { $0 == Secret("hello".utf8) } == true)
         inbox.remember(message)
-        var again = try StatusInbox(keeping: inbox.encoded())
+        var again = try StatusInbox(row: inbox.row)
         guard case .ignore(.repeated) = again.open(try Self.delivered(push), accounts: [bob]) else {
             Issue.record("shown twice")
             return
@@ -151,7 +151,7 @@ struct ConversationTests {
         #expect(bob.servers.map(\.condition) == [.registered, .waiting])
         #expect(world.servers[1].live[0].registration.version == 1)
         // A restart in between.
-        var later = try StatusDevice(keeping: bob.encoded(), key: bob.key)
+        var later = try StatusInstallation(rows: bob.rows, key: bob.key)
         later.use(try StatusDeviceToken.apns(Secret(String(repeating: "a5", count: 32).utf8), topic: "im"))
         try later.apply(settings)
         world.servers[1].isDown = false

@@ -11,7 +11,7 @@ struct DeviceTests {
     @Test("Nothing is sent before the user asks for pushes, nor after it was switched off unheard")
     func offByDefault() throws {
         var world = StatusWorld()
-        var device = StatusDevice(key: world.keyPair(), using: &world.random)
+        var device = StatusInstallation(key: world.keyPair(), using: &world.random)
         device.use(try StatusDeviceToken.fcm(Secret("token".utf8)))
         try device.apply(StatusSettings())
         try device.use(servers: world.servers.map(\.key.point))
@@ -79,7 +79,7 @@ struct DeviceTests {
         }
         #expect(old.version == 5)
         // The app has lost what it kept, and the account has its installation id still.
-        var device = try StatusDevice(
+        var device = try StatusInstallation(
             key: old.key, installationID: old.installationID, using: &world.random)
         device.use(try StatusDeviceToken.fcm(Secret("f".utf8)))
         try device.apply(StatusSettings())
@@ -174,7 +174,7 @@ struct DeviceTests {
 
         tablet.switchOff()
         try world.settle(&tablet)
-        phone = try StatusDevice(keeping: phone.encoded(), key: key)
+        phone = try StatusInstallation(rows: phone.rows, key: key)
         phone.use(try StatusDeviceToken.apns(Secret(String(repeating: "a5", count: 32).utf8), topic: "im"))
         try phone.apply(StatusSettings())
         #expect(phone.receive(try #require(world.history.last), now: world.now) == .otherInstallation)
@@ -226,28 +226,6 @@ struct DeviceTests {
         #expect(device.receive(answers[0], now: world.now) == nil)
     }
 
-    @Test("What is kept is read back the same, and nothing else is taken")
-    func keeping() throws {
-        var world = StatusWorld()
-        world.servers[1].isDown = true
-        var device = try world.phone()
-        try world.settle(&device)
-        let kept = device.encoded()
-        let again = try StatusDevice(keeping: kept, key: device.key)
-        #expect(again.encoded() == kept && again.isReceiving && again.servers == device.servers)
-        for text in ["", "[]", "[[],[]]", "[[\"x\"],[]]"] {
-            #expect(throws: StatusError(.malformedRow)) {
-                try StatusDevice(keeping: Secret(text.utf8), key: device.key)
-            }
-        }
-        let bytes = kept.reveal { Array($0) }
-        for count in stride(from: 0, to: bytes.count, by: 7) {
-            #expect(throws: StatusError(.malformedRow)) {
-                try StatusDevice(keeping: Secret(bytes[..<count]), key: device.key)
-            }
-        }
-    }
-
     @Test("Too many servers or contacts, and tokens that are none, are refused")
     func bounds() throws {
         var world = StatusWorld()
@@ -262,7 +240,7 @@ struct DeviceTests {
             try StatusDeviceToken.apns(Secret("a".utf8), topic: "")
         }
         #expect(throws: StatusError(.malformedInstallation)) {
-            try StatusDevice(key: device.key, installationID: "phone", using: &world.random)
+            try StatusInstallation(key: device.key, installationID: "phone", using: &world.random)
         }
     }
 
@@ -270,7 +248,7 @@ struct DeviceTests {
     func atItsBounds() async throws {
         var random = SeededRandom(seed: 11)
         let server = samplePair(1)
-        var device = StatusDevice(key: samplePair(2), using: &random)
+        var device = StatusInstallation(key: samplePair(2), using: &random)
         let token = String(repeating: "t", count: StatusLimits.deviceTokenBytes)
         device.use(try .fcm(Secret(token.utf8)))
         var settings = StatusSettings()
@@ -335,10 +313,10 @@ struct DeviceTests {
         // Another phone of the account keeps what has room, is not astonished by the second part, and can be
         // read back.
         for _ in 0..<3 { for code in codes { _ = tablet.receive(code, now: world.now) } }
-        let kept = tablet.encoded()
+        let kept = KeptRows.write(tablet.rows)
         #expect(kept.count < StatusLimits.deviceRowBytes)
-        let again = try StatusDevice(keeping: kept, key: tablet.key)
-        #expect(again.encoded() == kept)
+        let again = try StatusInstallation(rows: tablet.rows, key: tablet.key)
+        #expect(KeptRows.write(again.rows) == kept)
         #expect(codes.allSatisfy { tablet.receive($0, now: world.now) == nil })
     }
 }

@@ -100,14 +100,14 @@ struct EndVectors: Sendable {
     /// The keys of deployed servers, to which the list leaves off the 04.
     private func isServer(_ row: JSONValue) throws -> Bool {
         let point = Secret([4] + (try bytes(row).reveal { Array($0) })).reveal { PublicPoint($0) }
-        var device = StatusDevice(key: try key("bob"), using: &Self.random)
+        var device = StatusInstallation(key: try key("bob"), using: &Self.random)
         try device.use(servers: [try #require(point)])
         return device.servers.count == 1
     }
 
     private func follows(_ row: JSONValue) throws -> Bool {
         let key = try Secp256k1KeyPair(secret: try bytes(row["private"]))
-        let device = StatusDevice(key: key, using: &Self.random)
+        let device = StatusInstallation(key: key, using: &Self.random)
         let code = WakuTopic(name: Secret(try #require(row["contact_code_topic"]?.string).utf8))
         let answers = WakuTopic(name: Secret(try #require(row["partitioned_topic"]?.string).utf8))
         return device.topics == [answers.contentTopic, code.contentTopic]

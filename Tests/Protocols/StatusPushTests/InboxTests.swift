@@ -10,7 +10,7 @@ import WireFormats
 struct InboxTests {
     private struct Phone {
         var world = StatusWorld()
-        var accounts: [StatusDevice]
+        var accounts: [StatusInstallation]
         let author: Secp256k1KeyPair
 
         init() throws {
@@ -98,7 +98,7 @@ struct InboxTests {
         let mine =
             #"{"encryptedMessage":"0x","chatId":"0x\#(phone.chatHash)","publicKey":"0x\#(phone.hash)"}"#
         phone.accounts[1].switchOff()
-        guard case .ignore(.foreignAccount) = try phone.open(mine) else {
+        guard case .ignore(.switchedOff) = try phone.open(mine) else {
             Issue.record("opened")
             return
         }
@@ -159,8 +159,8 @@ struct InboxTests {
             Issue.record("taken for another's")
             return
         }
-        for text in ["", "[]", "[[],[]]", #"[["00"],[]]"#] {
-            #expect(throws: StatusError(.malformedRow)) { try StatusInbox(keeping: Secret(text.utf8)) }
-        }
+        let row = inbox.row
+        let foreign = [[], Array(row.dropFirst()), [Secret("00".utf8)], row + [Secret("x".utf8)]]
+        for row in foreign { #expect(throws: StatusError(.malformedRow)) { try StatusInbox(row: row) } }
     }
 }

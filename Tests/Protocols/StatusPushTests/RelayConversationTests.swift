@@ -56,8 +56,8 @@ struct RelayConversationTests {
             return try? WakuPayload.openSymmetric(message.payload, key: one.key).data
         }
 
-        mutating func settle(_ device: inout StatusDevice) async -> [StatusDevice.Event] {
-            var events: [StatusDevice.Event] = []
+        mutating func settle(_ device: inout StatusInstallation) async -> [StatusInstallation.Event] {
+            var events: [StatusInstallation.Event] = []
             for _ in 0..<20 {
                 let messages = device.due(now: now, using: &random)
                 if messages.isEmpty { return events }
@@ -97,8 +97,8 @@ struct RelayConversationTests {
         var sent: [APNsMessage] { sent(0) + sent(1) }
     }
 
-    private static func phone(_ network: inout Network) throws -> StatusDevice {
-        var device = StatusDevice(key: Draw.keyPair(&network.random), using: &network.random)
+    private static func phone(_ network: inout Network) throws -> StatusInstallation {
+        var device = StatusInstallation(key: Draw.keyPair(&network.random), using: &network.random)
         device.use(
             try StatusDeviceToken.apns(
                 Secret(String(repeating: "a5", count: 32).utf8), topic: "im.example.chat"))

@@ -176,14 +176,14 @@ struct StatusWorld {
     var servers = [ServerDouble(seed: 1), ServerDouble(seed: 2)]
     /// All that was published, as a store has it.
     private(set) var history: [WakuMessage] = []
-    var events: [StatusDevice.Event] = []
+    var events: [StatusInstallation.Event] = []
     var settled: [StatusDispatch] = []
 
     mutating func keyPair() -> Secp256k1KeyPair { Draw.keyPair(&random) }
 
     /// A phone with its token, registering at both servers.
-    mutating func phone(_ key: Secp256k1KeyPair? = nil) throws -> StatusDevice {
-        var device = StatusDevice(key: key ?? keyPair(), using: &random)
+    mutating func phone(_ key: Secp256k1KeyPair? = nil) throws -> StatusInstallation {
+        var device = StatusInstallation(key: key ?? keyPair(), using: &random)
         device.use(try StatusDeviceToken.apns(Secret(String(repeating: "a5", count: 32).utf8), topic: "im"))
         try device.apply(StatusSettings())
         try device.use(servers: servers.map(\.key.point))
@@ -207,7 +207,7 @@ struct StatusWorld {
     }
 
     /// Does what is due at a phone, answers included, until nothing is due at this moment.
-    mutating func settle(_ device: inout StatusDevice) throws {
+    mutating func settle(_ device: inout StatusInstallation) throws {
         for _ in 0..<20 {
             let messages = device.due(now: now, using: &random)
             if messages.isEmpty { return }
@@ -251,7 +251,7 @@ struct StatusWorld {
         try settle(&origin)
     }
 
-    mutating func settle(_ device: inout StatusDevice, for span: Duration) throws {
+    mutating func settle(_ device: inout StatusInstallation, for span: Duration) throws {
         let end = now + span
         try settle(&device)
         while let next = device.nextDeadline, next <= end {

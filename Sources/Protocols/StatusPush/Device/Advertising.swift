@@ -3,7 +3,7 @@ import Secp256k1Keys
 import WireFormats
 
 /// The contact code: which servers serve each installation of the account, for anybody to read.
-extension StatusDevice {
+extension StatusInstallation {
     /// When the advertisement is to be published; `nil`: there is nothing to say.
     var advertisementDue: UnixTime? {
         if advertises { return .distantPast }
@@ -160,16 +160,16 @@ struct OtherInstallations: Sendable {
 
     var info: [PushNotificationQueryInfo] { list.flatMap(\.info) }
 
-    var rows: [[Secret]] { list.map { [$0.id, EndRows.text($0.seenAt), $0.encoded.hexDigits] } }
+    var rows: [[Secret]] { list.map { [$0.id.hexDigits, EndRows.text($0.seenAt), $0.encoded.hexDigits] } }
 
     /// - Returns: `false` for a row that ``rows`` has not written.
     mutating func add(row: [Secret]) -> Bool {
         guard row.count == 3, list.count < StatusLimits.otherInstallations,
-            let seenAt = EndRows.time(row[1]), let encoded = row[2].fromHex,
+            let id = row[0].fromHex, let seenAt = EndRows.time(row[1]), let encoded = row[2].fromHex,
             // Then it is not one that was kept.
             let code = encoded.reveal({ try? ContactCodeAdvertisement(reading: $0) })
         else { return false }
-        list.append(One(id: row[0], info: code.pushNotificationInfo, encoded: encoded, seenAt: seenAt))
+        list.append(One(id: id, info: code.pushNotificationInfo, encoded: encoded, seenAt: seenAt))
         return true
     }
 }

@@ -1,9 +1,9 @@
-public import PushModel
+package import PushModel
 import WireFormats
 
 /// What a push service delivered, in either form of data: that of deployed servers (`encryptedMessage`,
 /// `chatId`, `publicKey`), that of the specification (`message`, `chat_id`, `installation_ids`), or both.
-public struct DeliveredData: Sendable {
+package struct DeliveredData: Sendable {
     /// SHAKE-256 of a chat id; `nil`: not told.
     var chat: Secret?
     /// SHAKE-256 of the account's key; `nil`: not told.
@@ -15,7 +15,7 @@ public struct DeliveredData: Sendable {
     /// Finds the data as JSON: beside `aps`, as FCM's `data`, or in a text that is JSON again.
     ///
     /// - Throws: `.foreignPush` for what is not of this protocol, which an app may have use for elsewhere.
-    public init(delivered json: Secret) throws(StatusError) {
+    package init(delivered json: Secret) throws(StatusError) {
         guard json.count <= StatusLimits.deliveredBytes,
             // Whatever cannot be read is not of this protocol.
             let found = json.reveal({ try? Self.find($0, StatusLimits.deliveredDepth) })

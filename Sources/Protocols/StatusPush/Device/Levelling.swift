@@ -1,38 +1,55 @@
 import Primitives
-public import PushModel
-public import Secp256k1Keys
+package import PushModel
+package import Secp256k1Keys
 
 /// Telling servers, and what their answers mean (§11).
-extension StatusDevice {
+extension StatusInstallation {
     /// What is to be published now: registrations at servers that do not have the newest version, and the
     /// advertisement if something has changed or its time has come.
     ///
     /// A server that does not answer is told again after 15 s · n · 2^n, twelve times at most; then
     /// ``retry()`` or the next change begins anew.
-    public mutating func due(
+    package mutating func due(
         now: UnixTime, using generator: inout some RandomNumberGenerator
     ) -> [WakuMessage] {
+        outgoing(now, &generator).map(\.message)
+    }
+
+    /// The same, each with what it is about.
+    mutating func outgoing(
+        _ now: UnixTime, _ generator: inout some RandomNumberGenerator
+    ) -> [(message: WakuMessage, matter: Matter)] {
         notice(&generator)
-        var messages: [WakuMessage] = []
+        var messages: [(message: WakuMessage, matter: Matter)] = []
         for place in standings.indices where standings[place].isDue(now) {
             if standings[place].goal == .registered {
                 guard isReceiving, token != nil, settings != nil, told != nil else { continue }
             }
-            messages.append(registration(place, now, &generator))
+            let message = registration(place, now, &generator)
+            let request = standings[place].requests.last ?? Secret([])
+            messages.append((message, .registration(standings[place].server, request: request)))
         }
-        return messages + advertisement(now, &generator)
+        return messages + advertisement(now, &generator).map { ($0, .advertisement) }
     }
 
     /// When ``due(now:using:)`` has something again; `nil` when nothing waits for time.
-    public var nextDeadline: UnixTime? {
-        let canRegister = isReceiving && token != nil && settings != nil
+    package var nextDeadline: UnixTime? {
+        let canRegister = isReceiving && isReady
         if canRegister, told != fingerprint { return .distantPast }
         let times = standings.filter { $0.goal == .unregistered || canRegister }.compactMap(\.dueAt)
-        return (times + [advertisementDue].compactMap(\.self)).min()
+        // A list of allowed keys cannot be made before the app has told the contacts.
+        let advertisement = isReceiving && settings == nil ? nil : advertisementDue
+        return (times + [advertisement].compactMap(\.self)).min()
+    }
+
+    /// What a message of this account's is about.
+    enum Matter: Sendable {
+        case registration(PublicPoint, request: Secret)
+        case advertisement
     }
 
     /// What an answer means.
-    public enum Event: Sendable, Hashable {
+    package enum Event: Sendable, Hashable {
         /// The server has the newest version; the advertisement follows.
         case registered(PublicPoint)
         /// The server has forgotten the account.
@@ -47,10 +64,10 @@ extension StatusDevice {
         case otherInstallation
     }
 
-    public enum Refusal: Sendable, Hashable { case malformed, unsupportedToken, versionMismatch }
+    package enum Refusal: Sendable, Hashable { case malformed, unsupportedToken, versionMismatch }
 
     /// Topics on which answers and the account's own advertisements arrive.
-    public var topics: [String] {
+    package var topics: [String] {
         [WakuTopic.partitioned(of: key.point).contentTopic, WakuTopic.contactCode(of: key.point).contentTopic]
     }
 
@@ -58,7 +75,7 @@ extension StatusDevice {
     ///
     /// - Returns: `nil` for what is for somebody else, of another protocol, from a server that was not asked,
     ///   or no answer to the newest version; nothing has changed then.
-    public mutating func receive(_ message: WakuMessage, now: UnixTime) -> Event? {
+    package mutating func receive(_ message: WakuMessage, now: UnixTime) -> Event? {
         if message.contentTopic == WakuTopic.contactCode(of: key.point).contentTopic,
             let event = receiveAdvertisement(message, now)
         {

@@ -75,9 +75,17 @@ struct ServerStanding: Sendable {
     }
 
     mutating func note(_ request: Secret, at now: UnixTime) {
+        // More than attempts there are only of what was not published.
+        if requests.count >= StatusLimits.registrationAttempts { requests.removeFirst() }
         requests.append(request)
         attempts += 1
         lastAttempt = now
+    }
+
+    /// The last attempt was none.
+    mutating func unsent() {
+        attempts = max(0, attempts - 1)
+        lastAttempt = nil
     }
 
     static func pause(after attempts: Int) -> Duration {

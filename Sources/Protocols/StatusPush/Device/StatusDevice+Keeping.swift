@@ -1,75 +1,45 @@
 import Primitives
 public import PushModel
-public import Secp256k1Keys
+import SealbellKit
 import WireFormats
 
 extension StatusDevice {
-    /// The same installation after a restart.
-    ///
-    /// - Throws: `.malformedRow` for what ``encoded()`` has not written.
-    public init(keeping kept: Secret, key: Secp256k1KeyPair) throws(StatusError) {
-        guard let rows = KeptRows.read(kept, atMost: StatusLimits.deviceRowBytes), rows.count >= 2,
-            rows[0].count == 11, AccessToken.isCanonical(rows[0][0]), let rowKey = rows[0][1].fromHex,
-            rowKey.count == 32, let version = UInt64(rows[0][3].word),
-            version <= StatusLimits.highestVersion,
-            rows[0][4].count == 0 || AccessToken.isCanonical(rows[0][4])
-        else { throw StatusError(.malformedRow) }
-        let head = rows[0]
-        self.key = key
-        self.rowKey = rowKey
-        installationID = head[0].word
-        isReceiving = head[2].word == "on"
-        self.version = version
-        accessToken = head[4].count == 0 ? nil : head[4]
-        told = head[5].fromHex.flatMap { $0.reveal { Digest16($0) } }
-        tokenIsForContacts = head[6].word == "contacts"
-        advertises = head[7].word == "advertise"
-        lastAdvertisement = EndRows.time(head[8])
-        if head[9].count > 0 {
-            guard let topicKey = EndRows.topicKey(head[9]) else {
-                throw StatusError(.malformedRow)
-            }
-            contactTopicKey = topicKey
-        }
-        registrationTopic = head[10].word == "personal" ? .personal : .partitioned
-        for text in rows[1] {
-            guard let digest = text.fromHex.flatMap({ $0.reveal { Digest16($0) } }) else {
-                throw StatusError(.malformedRow)
-            }
-            tokenContacts.insert(digest)
-        }
-        for row in rows[2...] {
-            switch row.first?.word {
-            case "server":
-                guard let one = ServerStanding(row.dropFirst()) else { throw StatusError(.malformedRow) }
-                standings.append(one)
-            case "other":
-                guard others.add(row: Array(row.dropFirst())) else { throw StatusError(.malformedRow) }
-            default: throw StatusError(.malformedRow)
-            }
-        }
-        guard standings.count <= 2 * StatusLimits.deviceServers,
-            Set(standings.map(\.server.compressed)).count == standings.count
-        else { throw StatusError(.malformedRow) }
+    private static let title: StaticString = "status-device"
+
+    /// What to keep over a restart, at most ``StatusLimits/deviceRowBytes``: the access token, digests of
+    /// contacts and of messages that were stored, how each server stands. No key and no device token.
+    public var kept: Secret {
+        var installation = installation
+        // Not published for certain: the next run does it.
+        installation.advertises = isAdvertising
+        let head = [
+            Self.mark(of: installation), Secret(cell: state.rawValue), Secret(cell: since)
+        ]
+        return KeptForm.write(Self.title, [head, inbox.row] + installation.rows)
     }
 
-    /// What to keep over a restart, where the app keeps its keys: after each call that changes something. It
-    /// holds the access token and no key of the account.
-    public func encoded() -> Secret {
-        var rows: [[Secret]] = [
-            [
-                Secret(installationID.utf8), rowKey.hexDigits, Secret((isReceiving ? "on" : "off").utf8),
-                Secret(String(version).utf8), accessToken ?? Secret([]),
-                told.map { Secret(Hex.encode($0.bytes).utf8) } ?? Secret([]),
-                Secret((tokenIsForContacts ? "contacts" : "anybody").utf8),
-                Secret((advertises ? "advertise" : "").utf8), EndRows.text(lastAdvertisement),
-                contactTopicKey?.hexDigits ?? Secret([]),
-                Secret((registrationTopic == .personal ? "personal" : "partitioned").utf8)
-            ],
-            tokenContacts.sorted().map { Secret(Hex.encode($0.bytes).utf8) }
-        ]
-        for one in standings { rows.append([Secret("server".utf8)] + one.row) }
-        for row in others.rows { rows.append([Secret("other".utf8)] + row) }
-        return KeptRows.write(rows)
+    /// - Returns: at least four rows: head, messages, and those of the installation.
+    static func rows(_ kept: Secret) throws(StatusError) -> [[Secret]] {
+        do {
+            let rows = try KeptForm.read(title, kept, atMost: StatusLimits.deviceRowBytes)
+            guard rows.count >= 4 else { throw StatusError(.malformedRow) }
+            return rows
+        } catch { throw StatusError(.malformedRow) }
+    }
+
+    /// - Returns: `nil` for a row that ``kept`` has not written for this account and installation.
+    static func head(
+        _ row: [Secret], _ installation: StatusInstallation, _ setup: StatusSetup
+    ) -> (DeviceStatus.State, UnixTime?)? {
+        guard row.count == 3, row[0] == mark(of: installation),
+            let state = DeviceStatus.State(rawValue: row[1].word), let since = row[2].moment,
+            setup.installationID.map({ $0 == installation.installationID }) ?? true
+        else { return nil }
+        return (state, since)
+    }
+
+    /// Which account it is, for whoever has its key.
+    private static func mark(of installation: StatusInstallation) -> Secret {
+        Secret(cell: Hex.encode(installation.digest(installation.key.point).bytes))
     }
 }

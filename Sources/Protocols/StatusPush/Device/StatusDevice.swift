@@ -1,202 +1,227 @@
-import Primitives
-import PushModel
-public import Secp256k1Keys
-import WireFormats
+public import PushModel
+public import SealbellKit
 
-/// The registering client: one account on one phone, with the servers it registers at (§11). A value; it
-/// sends nothing.
+/// One account of Status on one phone: registers it at push notification servers, advertises them in the
+/// account's contact code, and opens pushes.
 ///
-/// It is off until ``switchOn()`` is called, because the user has to ask for pushes. At each start the app
-/// gives it what it kept (``init(keeping:key:)``), its token and its settings. Then it publishes what
-/// ``due(now:using:)`` returns, follows ``topics``, brings each message there to ``receive(_:now:)``, keeps
-/// ``encoded()``, and comes back at ``nextDeadline``.
+/// Beside the verbs of ``PushDevice`` it wants the user's settings at each start (``apply(_:)``), and for
+/// opening the ids of chats (``chats``). Its calls are `follow`, which stands, and `publish`; what arrives on
+/// the topics that it follows are ``CallAnswer/waku(_:)`` to the `follow`. Do both on a queue of their own:
+/// the first contact code costs a key of PBKDF2 (65,356 rounds, some 10 ms), and with
+/// ``StatusSettings/contactsOnly`` each registration agrees on a key with every contact.
 ///
-/// In anonymous mode the key is one of its own, not the chat key: it is then a secret that the app tells its
-/// contacts, and everything here works with it in place of the chat key.
-public struct StatusDevice: Sendable {
-    /// What the account registers with: its chat key, or in anonymous mode another.
-    public let key: Secp256k1KeyPair
-    /// A UUID, this account's name for the phone.
-    public let installationID: String
-    /// Whether the user wants pushes.
-    public internal(set) var isReceiving = false
-    /// The number of the last change; one line for all servers.
-    public internal(set) var version: UInt64 = 0
-    /// Where registrations go: to the server's partitioned topic, or to its personal one as deployed clients
-    /// do. Both are heard by deployed servers.
-    public var registrationTopic = RegistrationTopic.partitioned
+/// Spec: "Push notification server", §11.
+public struct StatusDevice: PushDevice {
+    /// Ids of the account's chats, of which a push names one by its hash; not kept. At most
+    /// ``StatusLimits/knownChats`` of them are looked through.
+    public var chats: [Secret] = []
 
-    public enum RegistrationTopic: Sendable, Hashable { case partitioned, personal }
+    let setup: StatusSetup
+    package var installation: StatusInstallation
+    var inbox: StatusInbox
+    /// Whether ``use(token:)`` was called in this run.
+    var isTold = false
+    /// The `follow` that stands, or is on its way.
+    private var followID: UInt64?
+    /// What is being published, the oldest first.
+    private var underWay: [(id: UInt64, matter: StatusInstallation.Matter)] = []
+    private var nextID: UInt64
+    /// The node did not do what it was asked; nothing is asked of it before.
+    private var restUntil: UnixTime?
+    /// What ``status(at:)`` said last, and since when.
+    var (state, since): (DeviceStatus.State, UnixTime?) = (.none, nil)
 
-    var rowKey: Secret
-    var token: StatusDeviceToken?
-    var settings: StatusSettings?
-    var standings: [ServerStanding] = []
-    /// A UUID, which senders have to show.
-    var accessToken: Secret?
-    /// What servers are told at ``version``, as a digest.
-    var told: Digest16?
-    /// Contacts that could have learned ``accessToken``.
-    var tokenContacts: Set<Digest16> = []
-    var tokenIsForContacts = false
-    var contactTopicKey: Secret?
-    var advertises = false
-    var lastAdvertisement: UnixTime?
-    var others = OtherInstallations()
-
-    /// A new installation: draws its id.
-    public init(key: Secp256k1KeyPair, using generator: inout some RandomNumberGenerator) {
-        self.key = key
-        installationID = Draw.uuid(&generator).word
-        rowKey = Draw.secret(32, &generator)
-    }
-
-    /// An installation whose id the app has already.
+    /// The account after ``kept``, or with a new installation.
     ///
-    /// - Throws: `.malformedInstallation` unless it is a UUID of 36 characters.
+    /// - Parameter kept: at most ``StatusLimits/deviceRowBytes``.
+    /// - Throws: `.malformedKept` for what ``kept`` has not written, also when it was of another account or
+    ///   of another installation than `setup` names.
     public init(
-        key: Secp256k1KeyPair, installationID: String, using generator: inout some RandomNumberGenerator
-    ) throws(StatusError) {
-        guard AccessToken.isCanonical(Secret(installationID.utf8)) else {
-            throw StatusError(.malformedInstallation)
+        _ setup: StatusSetup, keeping kept: Secret?, using generator: inout some RandomNumberGenerator
+    ) throws(DeviceError) {
+        self.setup = setup
+        // From a place of its own, so that a call of an earlier run is none of this one's.
+        nextID = UInt64.random(in: 0...UInt64.max >> 1, using: &generator)
+        do throws(StatusError) {
+            if let kept {
+                let rows = try Self.rows(kept)
+                installation = try StatusInstallation(rows: Array(rows[2...]), key: setup.key)
+                inbox = try StatusInbox(row: rows[1])
+                guard let (state, since) = Self.head(rows[0], installation, setup) else {
+                    throw StatusError(.malformedRow)
+                }
+                (self.state, self.since) = (state, since)
+            } else {
+                if let id = setup.installationID {
+                    installation = try StatusInstallation(
+                        key: setup.key, installationID: id, using: &generator)
+                } else {
+                    installation = StatusInstallation(key: setup.key, using: &generator)
+                }
+                inbox = StatusInbox(using: &generator)
+            }
+        } catch { throw DeviceError(kept == nil ? .malformedSetup : .malformedKept, error.codeText) }
+        installation.registrationTopic = setup.registrationTopic
+        do throws(StatusError) { try installation.use(servers: setup.points) } catch {
+            throw DeviceError(.malformedSetup, error.codeText)
         }
-        self.key = key
-        self.installationID = installationID
-        rowKey = Draw.secret(32, &generator)
     }
 
     // MARK: what the user wants
 
-    /// The user has asked for pushes. Nothing is sent before this call.
-    public mutating func switchOn() {
-        guard !isReceiving else { return }
-        isReceiving = true
-        for place in standings.indices where standings[place].isListed { standings[place].goal = .registered }
-    }
-
-    /// The user wants no more pushes, or logs out: every server is told to forget the registration, by what
-    /// ``due(now:using:)`` returns from now on. Keep the key until ``isForgotten`` is true.
-    public mutating func switchOff() {
-        guard isReceiving else { return }
-        isReceiving = false
-        told = nil
-        let known = standings.filter { $0.target > 0 && $0.goal == .registered }
-        guard !known.isEmpty, raiseVersion() else { return }
-        for place in standings.indices where standings[place].goal == .registered {
-            standings[place].aim(.unregistered, at: version)
-        }
-        accessToken = nil
-        tokenContacts = []
-        advertises = true
-    }
-
-    /// Whether no server that was told of this account still has it, or is asked again.
-    public var isForgotten: Bool {
-        !isReceiving && standings.allSatisfy { $0.isLevel || $0.isGivenUp || $0.halt != nil }
-    }
-
-    /// The token that the system gave, at each start and whenever it gives another: that is told at once.
-    public mutating func use(_ token: StatusDeviceToken) { self.token = token }
-
-    /// The settings as they are now, at each start and after each change; a change is told at once.
+    /// The token, and with it that the user wants pushes: without the user's asking there is none to give.
     ///
-    /// - Throws: `.tooManyEntries` when a registration with them would be too long to be passed on.
-    public mutating func apply(_ settings: StatusSettings) throws(StatusError) {
-        guard settings.isWithinBounds else { throw StatusError(.tooManyEntries) }
-        self.settings = settings
+    /// - Parameter token: `nil`: no pushes any more, or a logout; every server is told to forget the account,
+    ///   and the contact code names none of them any more. Keep the key until ``isGone``.
+    /// - Throws: `.wrongService` for an APNs token without ``StatusSetup/bundleID``.
+    public mutating func use(token: DeviceToken?) throws(DeviceError) {
+        guard let token else {
+            isTold = true
+            return installation.switchOff()
+        }
+        installation.use(try own(token))
+        installation.switchOn()
+        isTold = true
     }
 
-    /// The servers to register at. One that leaves the list is told to forget the account.
+    private func own(_ token: DeviceToken) throws(DeviceError) -> StatusDeviceToken {
+        do throws(StatusError) {
+            switch token.service {
+            case .fcm: return try .fcm(token.text)
+            case .apns:
+                guard let bundleID = setup.bundleID else { throw StatusError(.unsupportedTokenType) }
+                return try .apns(token.text, topic: bundleID)
+            }
+        } catch {
+            let isOfService = error.code == .unsupportedTokenType
+            throw DeviceError(isOfService ? .wrongService : .malformedToken, error.codeText)
+        }
+    }
+
+    /// The settings as they are now: at each start, because they are not kept, and after each change, which
+    /// all servers are told. Nothing is registered before.
     ///
-    /// - Throws: `.tooManyServers` beyond ``StatusLimits/deviceServers``.
-    public mutating func use(servers: [PublicPoint]) throws(StatusError) {
-        guard servers.count <= StatusLimits.deviceServers else { throw StatusError(.tooManyServers) }
-        for place in standings.indices {
-            standings[place].isListed = servers.contains(standings[place].server)
-            guard !standings[place].isListed, standings[place].goal == .registered else { continue }
-            if standings[place].target == 0 {
-                // Never told: there is nothing to take back.
-                standings[place].goal = .unregistered
-            } else if isReceiving, raiseVersion() {
-                standings[place].aim(.unregistered, at: version)
-                advertises = true
-            }
+    /// - Throws: `.tooMany` when a registration with them would be longer than nodes pass on
+    ///   (``StatusLimits/deviceEntries``); nothing has changed then.
+    public mutating func apply(_ settings: StatusSettings) throws(DeviceError) {
+        do throws(StatusError) { try installation.apply(settings) } catch {
+            throw DeviceError(.tooMany, error.codeText)
         }
-        for server in servers {
-            guard let place = standings.firstIndex(where: { $0.server == server }) else {
-                standings.append(ServerStanding(server, .registered, target: 0))
-                continue
-            }
-            // It comes back after it was left: it needs a higher version than the one it forgot.
-            if standings[place].goal == .unregistered, isReceiving, raiseVersion() {
-                standings[place].aim(.registered, at: version)
-            }
-        }
-        forgetLeftServers()
     }
 
     /// Tries again at once what was given up or refused, because somebody asks for it.
     public mutating func retry() {
-        for place in standings.indices where !standings[place].isLevel {
-            let one = standings[place]
-            standings[place].aim(one.goal, at: one.target)
-            standings[place].requests = one.requests
+        installation.retry()
+        restUntil = nil
+    }
+
+    // MARK: calls
+
+    /// Calls to make now: a `follow` once a run, registrations at servers that do not have the newest
+    /// version, and the contact code when it has changed or is a day old.
+    ///
+    /// A server that does not answer is told again after 15 s · n · 2^n, twelve times at most; a node that
+    /// does not publish, or no longer follows, is asked again after 15 s, and that counts against no server.
+    public mutating func due(
+        at now: UnixTime, using generator: inout some RandomNumberGenerator
+    ) -> [Call] {
+        guard isTold, !isResting(now) else { return [] }
+        restUntil = nil
+        var calls: [Call] = []
+        if wantsToFollow, followID == nil {
+            let call = Call(id: id(), .follow(topics: topics), isStanding: true)
+            followID = call.id
+            calls.append(call)
+        }
+        for (message, matter) in installation.outgoing(now, &generator) {
+            let call = Call(id: id(), .publish(message))
+            underWay.append((call.id, matter))
+            calls.append(call)
+        }
+        // Only an app that answers nothing gets there.
+        underWay.removeFirst(max(0, underWay.count - StatusLimits.deviceCalls))
+        mark(now)
+        return calls
+    }
+
+    /// Takes what came of a call: `.taken`, of a `follow` also each message that arrives (`.waku`). Anything
+    /// else is `.none`; of a `follow` it says that nothing arrives any more.
+    public mutating func answered(
+        _ answer: CallAnswer, to call: Call, at now: UnixTime,
+        using generator: inout some RandomNumberGenerator
+    ) {
+        if call.id == followID {
+            switch answer {
+            case .taken: break
+            case .waku(let message): heard(message, at: now)
+            case .http, .group, .events, .none:
+                followID = nil
+                rest(now)
+            }
+            return
+        }
+        guard let place = underWay.firstIndex(where: { $0.id == call.id }) else { return }
+        let matter = underWay.remove(at: place).matter
+        if case .taken = answer { return mark(now) }
+        rest(now)
+        switch matter {
+        case .registration(let server, let request): installation.unsent(to: server, request)
+        case .advertisement: installation.advertises = true
         }
     }
 
-    /// How the account stands with each server.
-    public var servers: [ServerState] { standings.map { ServerState($0) } }
+    /// Takes a message of one of ``topics``.
+    ///
+    /// - Returns: what it meant; `nil`: nothing has changed.
+    @discardableResult
+    package mutating func heard(_ message: WakuMessage, at now: UnixTime) -> StatusInstallation.Event? {
+        let event = installation.receive(message, now: now)
+        mark(now)
+        return event
+    }
 
-    public struct ServerState: Sendable, Hashable {
-        public enum Condition: Sendable, Hashable {
-            case registered, unregistered
-            /// It has not answered yet, or is told again later.
-            case waiting
-            /// It has not answered for days; ``StatusDevice/retry()`` asks again.
-            case givenUp
-            /// It refuses what it is told, until something changes.
-            case refused
-        }
+    /// Content topics on which answers of servers and the account's own contact code arrive: two.
+    public var topics: [String] { installation.topics }
 
-        public let server: PublicPoint
-        public let condition: Condition
+    /// When to call ``due(at:using:)`` without anything having happened.
+    public var nextDue: UnixTime? {
+        guard isTold else { return nil }
+        let isToFollow = wantsToFollow && followID == nil
+        guard let next = isToFollow ? .distantPast : installation.nextDeadline else { return nil }
+        return restUntil.map { max($0, next) } ?? next
+    }
 
-        init(_ standing: ServerStanding) {
-            server = standing.server
-            condition =
-                if standing.isLevel {
-                    standing.goal == .registered && standing.reached > 0 ? .registered : .unregistered
-                } else if standing.halt != nil { .refused } else if standing.isGivenUp { .givenUp } else {
-                    .waiting
-                }
-        }
+    /// Whether no server has the account any more, as far as one is still asked, and its contact code names
+    /// none.
+    public var isGone: Bool {
+        !installation.isReceiving && installation.isForgotten && !isAdvertising
     }
 
     // MARK: parts
 
-    /// - Returns: `false` when there is no higher version, which nobody will meet.
-    mutating func raiseVersion(by step: UInt64 = 1) -> Bool {
-        let (next, overflow) = version.addingReportingOverflow(step)
-        guard !overflow, next <= StatusLimits.highestVersion else { return false }
-        version = next
-        return true
+    /// Whether a contact code is to be published, or may not have been.
+    var isAdvertising: Bool {
+        installation.advertises
+            || underWay.contains { if case .advertisement = $0.matter { true } else { false } }
     }
 
-    /// Servers that were left and have forgotten the account need no row: one that comes back gets a higher
-    /// version anyway.
-    mutating func forgetLeftServers() {
-        standings.removeAll {
-            !$0.isListed && $0.goal == .unregistered && ($0.isLevel || $0.isGivenUp)
-        }
-        // The oldest that was left is given up.
-        while standings.count > 2 * StatusLimits.deviceServers,
-            let place = standings.firstIndex(where: { !$0.isListed })
-        {
-            standings.remove(at: place)
-        }
+    private var wantsToFollow: Bool {
+        installation.isReceiving ? installation.isReady : !installation.isForgotten
     }
 
-    func digest(_ point: PublicPoint) -> Digest16 {
-        KeyedHash.digest16(key: rowKey) { $0.update(point.compressed) }
+    private mutating func id() -> UInt64 {
+        nextID &+= 1
+        return nextID
+    }
+
+    private mutating func rest(_ now: UnixTime) {
+        restUntil = now + StatusLimits.registrationPause
+        mark(now)
+    }
+
+    /// A clock that was set back must not put it off.
+    private func isResting(_ now: UnixTime) -> Bool {
+        guard let restUntil else { return false }
+        return restUntil > now && restUntil.since(now) <= StatusLimits.registrationPause
     }
 }

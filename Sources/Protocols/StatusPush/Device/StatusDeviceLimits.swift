@@ -35,6 +35,11 @@ extension StatusLimits {
     public static let deviceTokenText = deviceTokenBytes
     /// What a device reads back of what it has kept: its lists are digests of 32 digits.
     public static let deviceRowBytes = 1 << 20
+    /// Calls that a device waits for: two rounds of servers and contact code. Of an app that answers none the
+    /// oldest are forgotten, and made again when their time has come.
+    static let deviceCalls = 64
+    /// How long an app need not speak of a registration that is under way.
+    static let quietTime = Duration.seconds(300)
     /// A push as it was delivered: no push service carries more than 4 KiB, and members may be escaped.
     public static let deliveredBytes = 64 << 10
     /// Objects in which the members of a push may stand: `message`, `data`, and a text that is JSON again.

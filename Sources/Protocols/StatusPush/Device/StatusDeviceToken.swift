@@ -1,10 +1,10 @@
-public import PushModel
+package import PushModel
 
 /// Where a push service reaches this phone.
-public struct StatusDeviceToken: Sendable {
-    public enum Service: String, Sendable, Hashable, CaseIterable { case apns, fcm }
+package struct StatusDeviceToken: Sendable {
+    package enum Service: String, Sendable, Hashable, CaseIterable { case apns, fcm }
 
-    public let service: Service
+    package let service: Service
     let text: Secret
     /// The app's topic with APNs; empty with FCM.
     let topic: Secret
@@ -13,7 +13,7 @@ public struct StatusDeviceToken: Sendable {
     ///
     /// - Throws: `.malformedToken` for an empty text, one that is longer than servers take (200 and 256
     ///   characters), or one with others than visible ASCII.
-    public static func apns(_ text: Secret, topic: String) throws(StatusError) -> StatusDeviceToken {
+    package static func apns(_ text: Secret, topic: String) throws(StatusError) -> StatusDeviceToken {
         guard !topic.isEmpty else { throw StatusError(.malformedToken) }
         return try StatusDeviceToken(.apns, text, topic: Secret(topic.utf8))
     }
@@ -21,7 +21,7 @@ public struct StatusDeviceToken: Sendable {
     /// A token of FCM. It has no topic: gorush would take one for an audience of its own.
     ///
     /// - Throws: `.malformedToken` for an empty or overlong text.
-    public static func fcm(_ text: Secret) throws(StatusError) -> StatusDeviceToken {
+    package static func fcm(_ text: Secret) throws(StatusError) -> StatusDeviceToken {
         try StatusDeviceToken(.fcm, text, topic: Secret([]))
     }
 

@@ -83,7 +83,7 @@ struct PlayedMemberOptions: ParsableArguments {
         }
     }
 
-    private static func words(_ event: StatusDevice.Event) -> String? {
+    private static func words(_ event: StatusInstallation.Event) -> String? {
         func server(_ point: PublicPoint) -> String { String(StatusKeyFile.publicText(point).prefix(12)) }
         switch event {
         case .registered(let point): return "server \(server(point)): registered"
@@ -118,7 +118,7 @@ struct DeviceRegisterStatusCommand: SealbellCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The push service: \(StatusDeviceToken.Service.allCases.map(\.rawValue).listed("or")); apns "
+            "The push service: \(DeviceToken.Service.allCases.map(\.rawValue).listed("or")); apns "
                 + "where nothing is said.",
             valueName: "service"))
     var service: String?
@@ -142,7 +142,7 @@ struct DeviceRegisterStatusCommand: SealbellCommand {
         guard node.map({ WakuNode($0) != nil }) ?? true else {
             throw ValidationError(PlayedMemberOptions.nodeSentence)
         }
-        guard service.map({ StatusDeviceToken.Service(rawValue: $0) != nil }) ?? true else {
+        guard service.map({ DeviceToken.Service(rawValue: $0) != nil }) ?? true else {
             throw ValidationError("There is no such service.")
         }
     }
@@ -151,11 +151,10 @@ struct DeviceRegisterStatusCommand: SealbellCommand {
         var member = try member(shell)
         do {
             var device = try member.phone()
-            device.switchOn()
             device.retry()
             shell.out("account \(StatusKeyFile.publicText(try member.key.point))")
             try await place.settle(&member, device, shell)
-        } catch let error as StatusError {
+        } catch let error as DeviceError {
             throw CommandFailure(.failed, error.sentence)
         }
         return .done
@@ -167,13 +166,13 @@ struct DeviceRegisterStatusCommand: SealbellCommand {
         let token = try tokenFile.map { (file) throws(CommandFailure) in
             try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).trimmed
         }
-        let named = service.flatMap(StatusDeviceToken.Service.init)
+        let named = service.flatMap(DeviceToken.Service.init)
         let points = server.compactMap { StatusKeyFile.point($0) }
         guard PlayedFile.isThere(path, limitBytes: PlayedMember.limitBytes) else {
             guard let node, !points.isEmpty else {
                 throw CommandFailure(.usage, "\(path) is not there yet: give --node and --server.")
             }
-            let made = PlayedMember(
+            let made = try PlayedMember(
                 named ?? .apns, node: node, servers: points, topic: topic ?? "", token: token, shell.world)
             try Self.check(made)
             return made
@@ -205,14 +204,13 @@ struct DeviceUnregisterStatusCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         var member = try PlayedMember(file: place.path(shell))
         do {
-            var device = try member.phone()
-            guard device.isReceiving || !device.isForgotten else {
+            guard try !member.phone(isToOpen: true).isGone else {
                 throw CommandFailure(.failed, "The phone is not registered.")
             }
-            device.switchOff()
+            var device = try member.phone(isWanted: false)
             device.retry()
             try await place.settle(&member, device, shell)
-        } catch let error as StatusError {
+        } catch let error as DeviceError {
             throw CommandFailure(.failed, error.sentence)
         }
         return .done
@@ -306,24 +304,31 @@ struct DeviceOpenStatusCommand: SealbellCommand {
             try file.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
             ?? shell.input(PlayedMember.limitBytes)
         do {
-            var inbox = try member.pushes()
-            let data = try DeliveredData(delivered: body)
-            switch inbox.open(data, accounts: [try member.phone()]) {
+            var device = try member.phone(isToOpen: true)
+            switch try device.open(try delivered(body), at: shell.world.now()) {
             case .show(let message):
                 shell.out("message from \(message.author.map { StatusKeyFile.publicText($0) } ?? "nobody")")
                 if let text = message.content {
                     shell.out(text.reveal { String(decoding: $0, as: UTF8.self) })
                 }
-                inbox.remember(message)
-                member.keep(inbox)
+                device.stored(message)
+                member.keep(device)
                 try member.write(place.path(shell))
             case .fetch: shell.out("to fetch")
             case .ignore(.repeated): shell.out("ignored: it came before")
-            case .ignore(.foreignAccount): shell.out("ignored: for another account")
+            case .remove, .update, .ignore: shell.out("ignored: the account wants no pushes")
             }
             return .done
-        } catch let error as StatusError {
-            throw CommandFailure(.failed, error.sentence)
+        } catch let error as DeviceError {
+            guard error.code == .foreign, error.detail.isEmpty else {
+                throw CommandFailure(.failed, error.sentence)
+            }
+            shell.out("ignored: for another account")
+            return .done
         }
+    }
+
+    private func delivered(_ body: Secret) throws(CommandFailure) -> Delivered {
+        do { return try Delivered(json: body) } catch { throw CommandFailure(.failed, error.sentence) }
     }
 }

@@ -38,18 +38,21 @@ struct NodeLine: Sendable {
     /// - Parameter isEnough: ends it before.
     /// - Returns: what the answers meant; servers that did not answer in time are left out.
     func settle(
-        _ device: inout StatusDevice, until isEnough: ([StatusDevice.Event]) -> Bool = { _ in false }
-    ) async throws(NodeFault) -> [StatusDevice.Event] {
-        var random = SystemRandomNumberGenerator()
-        var events: [StatusDevice.Event] = []
+        _ device: inout StatusDevice, until isEnough: ([StatusInstallation.Event]) -> Bool = { _ in false }
+    ) async throws(NodeFault) -> [StatusInstallation.Event] {
+        var events: [StatusInstallation.Event] = []
         let end = world.instant() + patience
         while true {
-            let due = device.due(now: world.now(), using: &random)
-            for message in due { try await calls.publish(message) }
+            let due = device.due(at: world.now())
+            for call in due {
+                // What it is to follow it hears below.
+                if case .publish(let message) = call.way { try await calls.publish(message) }
+                device.answered(.taken, to: call, at: world.now())
+            }
             let isWaiting = device.servers.contains { $0.condition == .waiting }
             if due.isEmpty, !isWaiting || isEnough(events) { return events }
             for message in try await heard(device.topics) {
-                if let event = device.receive(message, now: world.now()) { events.append(event) }
+                if let event = device.heard(message, at: world.now()) { events.append(event) }
             }
             // One more round says what an answer made due.
             guard world.instant() < end, await rest() else { return events }

@@ -13,7 +13,7 @@ struct PlayedMember {
     var node: String
     /// Push notification servers that it registers at.
     var servers: [PublicPoint]
-    var service: StatusDeviceToken.Service
+    var service: DeviceToken.Service
     /// The app's topic with APNs.
     var topic: String
     /// As a push service would have given it.
@@ -21,25 +21,25 @@ struct PlayedMember {
     private let secret: Secret
     // What the library keeps.
     private var device: Secret
-    private var inbox: Secret
     private var origin: Secret
 
     /// A key and an installation that are made anew.
     init(
-        _ service: StatusDeviceToken.Service, node: String, servers: [PublicPoint], topic: String,
+        _ service: DeviceToken.Service, node: String, servers: [PublicPoint], topic: String,
         token: Secret?, _ world: World
-    ) {
+    ) throws(CommandFailure) {
         (self.service, self.node, self.servers, self.topic) = (service, node, servers, topic)
         self.token = token ?? PlayedFile.inventToken(isApple: service == .apns, world)
         let key = Secp256k1KeyPair.generate(world)
         secret = key.secret
-        var random = SystemRandomNumberGenerator()
-        device = StatusDevice(key: key, using: &random).encoded()
-        inbox = StatusInbox(using: &random).encoded()
         var origin = StatusOrigin(key: key)
         // Whoever sends from the command line has asked for it.
         origin.isSending = true
         self.origin = origin.encoded()
+        device = Secret([])
+        do throws(DeviceError) {
+            keep(try StatusDevice(Self.setup(secret, servers, topic)))
+        } catch { throw CommandFailure(.usage, error.sentence) }
     }
 
     // MARK: The member
@@ -53,19 +53,32 @@ struct PlayedMember {
     }
 
     /// The phone as the library has it.
-    func phone() throws -> StatusDevice {
-        var device = try StatusDevice(keeping: device, key: try key)
-        device.use(service == .apns ? try .apns(token, topic: topic) : try .fcm(token))
-        try device.apply(StatusPush.StatusSettings())
-        try device.use(servers: servers)
-        return device
+    ///
+    /// - Parameter isWanted: whether it is given its token; else it is told that there is none any more.
+    /// - Parameter isToOpen: it is told neither, as in an app's extension.
+    func phone(isWanted: Bool = true, isToOpen: Bool = false) throws(DeviceError) -> StatusDevice {
+        var phone = try StatusDevice(Self.setup(secret, servers, topic), keeping: device)
+        guard !isToOpen else { return phone }
+        try phone.apply(StatusPush.StatusSettings())
+        try phone.use(token: isWanted ? try deviceToken : nil)
+        return phone
+    }
+
+    private static func setup(
+        _ key: Secret, _ servers: [PublicPoint], _ topic: String
+    ) throws(DeviceError) -> StatusSetup {
+        var keys: [RelayKey] = []
+        for server in servers { keys.append(try RelayKey(text: StatusKeyFile.publicText(server))) }
+        return try StatusSetup(key: key, bundleID: topic.isEmpty ? nil : topic, servers: keys)
+    }
+
+    private var deviceToken: DeviceToken {
+        get throws(DeviceError) { service == .apns ? try .apns(hex: token.word) : try .fcm(token.word) }
     }
 
     func sender() throws -> StatusOrigin { try StatusOrigin(keeping: origin, key: try key) }
-    func pushes() throws -> StatusInbox { try StatusInbox(keeping: inbox) }
 
-    mutating func keep(_ device: StatusDevice) { self.device = device.encoded() }
-    mutating func keep(_ inbox: StatusInbox) { self.inbox = inbox.encoded() }
+    mutating func keep(_ device: StatusDevice) { self.device = device.kept }
     mutating func keep(_ origin: StatusOrigin) { self.origin = origin.encoded() }
 
     // MARK: The file
@@ -81,21 +94,21 @@ struct PlayedMember {
         }
         let points = text("servers")?.split(separator: " ").map { StatusKeyFile.point(String($0)) } ?? []
         guard let node = text("node"), let topic = text("topic"),
-            let service = text("service").flatMap(StatusDeviceToken.Service.init),
+            let service = text("service").flatMap(DeviceToken.Service.init),
             let token = members["token"], let secret = members["key"]?.fromHex,
-            let device = members["device"], let inbox = members["inbox"], let origin = members["origin"],
+            let device = members["device"], let origin = members["origin"],
             !points.contains(nil)
         else { return nil }
         (self.node, self.topic, self.service) = (node, topic, service)
         (servers, self.token, self.secret) = (points.compactMap(\.self), token, secret)
-        (self.device, self.inbox, self.origin) = (device, inbox, origin)
+        (self.device, self.origin) = (device, origin)
     }
 
     /// Writes the file, which its owner alone may read.
     ///
     /// - Throws: `CommandFailure` that names the file.
     func write(_ file: String) throws(CommandFailure) {
-        let kept = 6 * (device.count + inbox.count + origin.count + token.count)
+        let kept = 6 * (device.count + origin.count + token.count)
         var json = JSONWriter(reserving: 64 << 10 + kept)
         json.beginObject()
         let words = [
@@ -107,8 +120,7 @@ struct PlayedMember {
             json.string(text)
         }
         for (name, text) in [
-            ("token", token), ("key", secret.hexDigits), ("device", device), ("inbox", inbox),
-            ("origin", origin)
+            ("token", token), ("key", secret.hexDigits), ("device", device), ("origin", origin)
         ] {
             json.key(name)
             text.reveal { json.string(utf8: $0) }

@@ -41,7 +41,7 @@ struct StatusDemo: PhonesDemo {
     struct Phone: DemoPhone {
         let name: String
         let service: String
-        let token: StatusDeviceToken
+        let token: DeviceToken
         let shown: String
         let deliveries: AsyncStream<Delivery>
     }
@@ -49,25 +49,25 @@ struct StatusDemo: PhonesDemo {
     func apple() throws -> Phone {
         let hex = world.inventAppleToken()
         return Phone(
-            name: "status (APNs)", service: "APNs", token: try .apns(Secret(hex.utf8), topic: topic),
+            name: "status (APNs)", service: "APNs", token: try .apns(hex: hex),
             shown: hex, deliveries: sandbox.production.subscribe(token: hex))
     }
 
     func google() throws -> Phone {
         let address = world.inventGoogleAddress("demo")
         return Phone(
-            name: "status (FCM)", service: "FCM", token: try .fcm(Secret(address.utf8)), shown: address,
+            name: "status (FCM)", service: "FCM", token: try .fcm(address), shown: address,
             deliveries: sandbox.fcm.subscribe(address: address))
     }
 
     func converse(_ phone: Phone) async throws -> [DemoReport] {
-        var random = SystemRandomNumberGenerator()
         try await line.open()
-        var device = StatusDevice(key: .generate(world), using: &random)
-        device.use(phone.token)
+        let setup = try StatusSetup(
+            key: Secp256k1KeyPair.generate(world).secret, bundleID: topic,
+            servers: [RelayKey(text: StatusKeyFile.publicText(server))])
+        var device = try StatusDevice(setup)
         try device.apply(StatusSettings())
-        try device.use(servers: [server])
-        device.switchOn()
+        try device.use(token: phone.token)
         guard try await line.settle(&device) == [.registered(server)] else {
             throw DemoFault(words: "the server did not register the phone")
         }
@@ -78,15 +78,14 @@ struct StatusDemo: PhonesDemo {
         let id = Secret(world.randomBytes(32))
         _ = try origin.notify(
             StatusNotification(messageID: id, .direct, content: Secret(Self.text.utf8)),
-            to: [device.key.point], now: world.now())
+            to: [setup.account], now: world.now())
         guard let outcome = try await line.settle(&origin).first?.outcome,
             outcome == .taken(installations: 1, failed: 0)
         else { throw DemoFault(words: "the server did not take the request") }
         let delivery = try await first(of: phone.deliveries)
         var opened: Secret?
-        let data = try DeliveredData(delivered: Secret(delivery.body))
-        let inbox = StatusInbox(using: &random)
-        if case .show(let message) = inbox.open(data, accounts: [device]) { opened = message.content }
+        let data = try Delivered(json: Secret(delivery.body))
+        if case .show(let message) = try device.open(data, at: world.now()) { opened = message.content }
         return [told(phone, opened, Self.sealed(delivery))]
     }
 

@@ -24,7 +24,7 @@ struct StatusCast {
     private var form = PushNotificationRegistration()
 
     /// - Parameter token: instead of one of the service's usual length.
-    init(at server: PublicPoint, _ service: StatusDeviceToken.Service, token: String? = nil) throws {
+    init(at server: PublicPoint, _ service: DeviceToken.Service, token: String? = nil) throws {
         self.server = server
         let hex = Hex.encode(World.live.randomBytes(32))
         self.token = token ?? (service == .apns ? hex : "c\(hex.prefix(20)):APA91b\(hex)\(hex)")

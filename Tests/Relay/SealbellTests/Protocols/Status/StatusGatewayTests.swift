@@ -189,7 +189,7 @@ final class GorushDouble: Sendable {
 @Suite("Status with an external gorush", .timeLimit(.minutes(30)))
 struct StatusGatewayTests {
     private func conversation(
-        _ more: String = "", of service: StatusDeviceToken.Service = .apns, withApps: Bool = true,
+        _ more: String = "", of service: DeviceToken.Service = .apns, withApps: Bool = true,
         spans: (inout Surroundings) -> Void = { _ in },
         _ body: @escaping (RunningRelay, GorushDouble, StatusMember, StatusMember) async throws -> Void
     ) async throws {
@@ -218,20 +218,14 @@ struct StatusGatewayTests {
             let one = try #require(gorush.calls.first?.first)
             #expect(one["tokens"]?[0]?.string == bob.token && one["topic"]?.string == StatusMember.topic)
             #expect(one["message"]?.string == "You have a new message")
-            #expect(one["data"]?["installation_ids"]?[0]?.string == bob.device.installationID)
+            #expect(one["data"]?["installation_ids"]?[0]?.string == bob.device.installation.installationID)
             #expect(try await relay.owed() == 0)
             #expect(relay.stage.apns.deliveries().isEmpty)
             // The phone opens it, as gorush hands data on.
             let data = try #require(one["data"])
             var writer = JSONWriter()
             writer.value(data)
-            var random = SystemRandomNumberGenerator()
-            let action = StatusInbox(using: &random).open(
-                try DeliveredData(delivered: Secret(writer.bytes)), accounts: [bob.device])
-            guard case .show(let message) = action else {
-                Issue.record("it was not shown")
-                return
-            }
+            let message = try #require(try bob.opened(Secret(writer.bytes)))
             #expect(message.content.map { $0 == Secret("one".utf8) } == true)
         }
     }
@@ -272,7 +266,7 @@ struct StatusGatewayTests {
     }
 
     @Test("Without an app in the configuration, phones of both services are pushed to", arguments: services)
-    func withoutApps(_ service: StatusDeviceToken.Service) async throws {
+    func withoutApps(_ service: DeviceToken.Service) async throws {
         try await conversation(of: service, withApps: false) { relay, gorush, bob, alice in
             #expect(try await alice.tell(bob.point, "one") == .delivered)
             #expect(gorush.faults == [] && gorush.calls.first?.first?["tokens"]?[0]?.string == bob.token)
@@ -288,10 +282,10 @@ struct StatusGatewayTests {
     func foreignTopic() async throws {
         try await conversation { relay, gorush, bob, alice in
             let server = try relay.statusKey()
-            bob.device.use(try .apns(Secret(bob.token.utf8), topic: "org.other"))
+            bob.topic = "org.other"
             #expect(try await bob.register(at: [server]) == [.refused(server, .unsupportedToken)])
             #expect(gorush.calls == [])
-            bob.device.use(try .apns(Secret(bob.token.utf8), topic: StatusMember.topic))
+            bob.topic = StatusMember.topic
             #expect(try await bob.register(at: [server]) == [.registered(server)])
             #expect(try await alice.tell(bob.point, "one") == .delivered && gorush.calls.count == 1)
         }
@@ -325,16 +319,16 @@ struct StatusGatewayTests {
         }
     }
 
-    private static let services: [StatusDeviceToken.Service] = [.apns, .fcm]
+    private static let services: [DeviceToken.Service] = [.apns, .fcm]
     private static let googleInvalid = "The registration token is not a valid FCM registration token"
 
     @Test(
         "A token that gorush names as dead ends the registration, and the sender hears so at once",
         arguments: [
-            (StatusDeviceToken.Service.apns, "Unregistered", false), (.apns, "ExpiredToken", true),
+            (DeviceToken.Service.apns, "Unregistered", false), (.apns, "ExpiredToken", true),
             (.fcm, googleInvalid, true), (.fcm, "unregistered device", false)
         ])
-    func dead(_ service: StatusDeviceToken.Service, _ error: String, _ isHidden: Bool) async throws {
+    func dead(_ service: DeviceToken.Service, _ error: String, _ isHidden: Bool) async throws {
         try await conversation(of: service) { relay, gorush, bob, alice in
             gorush.turn(.refusing(error, isHidden: isHidden))
             alice.origin.requestPause = .milliseconds(50)
@@ -347,10 +341,7 @@ struct StatusGatewayTests {
             #expect(try await alice.tell(bob.point, "two") != .delivered)
             #expect(gorush.calls.count == 1)
             let next = Hex.encode(World.live.randomBytes(32))
-            bob.device.use(
-                service == .apns
-                    ? try .apns(Secret(next.utf8), topic: StatusMember.topic)
-                    : try .fcm(Secret("c:APA91b\(next)".utf8)))
+            bob.deviceToken = service == .apns ? try .apns(hex: next) : try .fcm("c:APA91b\(next)")
             let server = try relay.statusKey()
             #expect(try await bob.register(at: [server]) == [.registered(server)])
             try await StatusMember.with(relay.stage) { carol in
@@ -366,14 +357,14 @@ struct StatusGatewayTests {
         "What may be the fault of gorush's settings, or pass, ends no registration",
         arguments: [
             (
-                StatusDeviceToken.Service.apns,
+                DeviceToken.Service.apns,
                 [
                     "BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredProviderToken", "unregistered",
                     googleInvalid
                 ]
             ), (.fcm, ["Requested entity was not found.", "SenderId mismatch", "Unregistered"])
         ])
-    func doubtful(_ service: StatusDeviceToken.Service, _ errors: [String]) async throws {
+    func doubtful(_ service: DeviceToken.Service, _ errors: [String]) async throws {
         try await conversation(of: service) { _, gorush, bob, alice in
             alice.origin.requestPause = .milliseconds(50)
             for (count, error) in errors.enumerated() {

@@ -80,7 +80,7 @@ struct StatusMemoryTests {
     private static func life(_ running: Running, _ stray: String) async throws -> [Canary] {
         let stage = running.stage
         var canaries = [Canary("stray", stray)]
-        for (count, service) in [StatusDeviceToken.Service.apns, .fcm].enumerated() {
+        for (count, service) in [DeviceToken.Service.apns, .fcm].enumerated() {
             var cast = try StatusCast(at: running.keys[0], service)
             let arrivals =
                 service == .apns

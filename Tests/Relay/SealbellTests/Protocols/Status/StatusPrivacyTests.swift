@@ -31,8 +31,8 @@ struct StatusPrivacyTests {
 
     @Test(
         "Apple and Google get token, installation, sealed message, hashes of chat and registered key, no more",
-        arguments: [StatusDeviceToken.Service.apns, .fcm])
-    func services(_ service: StatusDeviceToken.Service) async throws {
+        arguments: [DeviceToken.Service.apns, .fcm])
+    func services(_ service: DeviceToken.Service) async throws {
         try await relay { relay in
             let (stage, node) = (relay.stage, relay.stage.sandbox.waku.node)
             var cast = try StatusCast(at: try relay.statusKey(), service)

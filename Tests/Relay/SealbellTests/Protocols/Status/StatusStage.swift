@@ -99,12 +99,16 @@ final class StatusMember {
     let key: Secp256k1KeyPair
     /// As the push service knows it.
     let token: String
-    var device: StatusDevice
+    private(set) var device: StatusDevice
+    /// What it registers with next; ``token`` is its first.
+    var deviceToken: DeviceToken
+    /// What it registers with next.
+    var topic = StatusMember.topic
     var origin: StatusOrigin
 
     static let topic = "org.acme.status"
 
-    private init(_ node: WakuNodeSimulator, _ service: StatusDeviceToken.Service) throws {
+    private init(_ node: WakuNodeSimulator, _ service: DeviceToken.Service) throws {
         self.node = node
         let url = try #require(node.url.flatMap { WakuNode($0) })
         line = NodeLine(
@@ -114,12 +118,8 @@ final class StatusMember {
         key = .generate(.live)
         let hex = Hex.encode(World.live.randomBytes(32))
         token = service == .apns ? hex : "c\(hex.prefix(20)):APA91b\(hex)\(hex)"
-        var random = SystemRandomNumberGenerator()
-        device = StatusDevice(key: key, using: &random)
-        device.use(
-            service == .apns
-                ? try .apns(Secret(token.utf8), topic: Self.topic) : try .fcm(Secret(token.utf8)))
-        try device.apply(StatusPush.StatusSettings())
+        deviceToken = service == .apns ? try .apns(hex: token) : try .fcm(token)
+        device = try StatusDevice(StatusSetup(key: key.secret, bundleID: topic, servers: []))
         origin = StatusOrigin(key: key)
         origin.isSending = true
         // On a slow machine an answer takes longer than senders wait; then they ask once more, or give up.
@@ -128,7 +128,7 @@ final class StatusMember {
 
     /// Runs `body` with a member that hears the network.
     static func with(
-        _ stage: RelayStage, _ service: StatusDeviceToken.Service = .apns,
+        _ stage: RelayStage, _ service: DeviceToken.Service = .apns,
         _ body: (StatusMember) async throws -> Void
     ) async throws {
         let node = try await stage.wakuNode()
@@ -146,15 +146,34 @@ final class StatusMember {
     /// Registers at servers, until each has answered or `isEnough`.
     @discardableResult
     func register(
-        at servers: [PublicPoint], until isEnough: ([StatusDevice.Event]) -> Bool = { _ in false }
-    ) async throws -> [StatusDevice.Event] {
-        try device.use(servers: servers)
-        device.switchOn()
+        at servers: [PublicPoint], until isEnough: ([StatusInstallation.Event]) -> Bool = { _ in false }
+    ) async throws -> [StatusInstallation.Event] {
+        try set(servers)
         return try await line.settle(&device, until: isEnough)
     }
 
-    func leave() async throws -> [StatusDevice.Event] {
-        device.switchOff()
+    /// Another run of the app: with what was kept, these servers, and its token.
+    func set(_ servers: [PublicPoint]) throws {
+        let keys = try servers.map { try RelayKey(text: StatusKeyFile.publicText($0)) }
+        let setup = try StatusSetup(key: key.secret, bundleID: topic, servers: keys)
+        device = try StatusDevice(setup, keeping: device.kept)
+        try device.apply(StatusPush.StatusSettings())
+        try device.use(token: deviceToken)
+    }
+
+    /// Publishes what is due, and hears of nothing.
+    func publish() async throws {
+        for call in device.due(at: World.live.now()) {
+            if case .publish(let message) = call.way { try await line.publish(message) }
+            device.answered(.taken, to: call, at: World.live.now())
+        }
+    }
+
+    /// What servers said of it since.
+    func settle() async throws -> [StatusInstallation.Event] { try await line.settle(&device) }
+
+    func leave() async throws -> [StatusInstallation.Event] {
+        try device.use(token: nil)
         return try await line.settle(&device)
     }
 
@@ -169,11 +188,15 @@ final class StatusMember {
 
     /// The text in a delivery, which must be for this member.
     func text(_ delivery: Delivery) throws -> String? {
-        var random = SystemRandomNumberGenerator()
-        let inbox = StatusInbox(using: &random)
-        let data = try DeliveredData(delivered: Secret(delivery.body))
-        guard case .show(let message) = inbox.open(data, accounts: [device]) else { return nil }
-        return message.content?.reveal { String(decoding: $0, as: UTF8.self) }
+        try opened(Secret(delivery.body))?.content?.reveal { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// What is to be shown of a push; JSON as a push service delivers it.
+    func opened(_ json: Secret, isStored: Bool = false) throws -> StatusContent? {
+        let opened = try device.open(Delivered(json: json), at: World.live.now())
+        guard case .show(let message) = opened else { return nil }
+        if isStored { device.stored(message) }
+        return message
     }
 
     var point: PublicPoint { key.point }

@@ -87,12 +87,11 @@ struct StatusStrangerTests {
             try await StatusMember.with(relay.stage, .fcm) { carol in
                 #expect(try await carol.register(at: [server]) == [.registered(server)])
                 for (text, event) in [
-                    (without, StatusDevice.Event.refused(server, .unsupportedToken)),
+                    (without, StatusInstallation.Event.refused(server, .unsupportedToken)),
                     (with, .registered(server))
                 ] {
                     try relay.relay.reload(relay.stage.configuration(text))
-                    carol.device.use(
-                        try .fcm(Secret("c:APA91b\(Hex.encode(World.live.randomBytes(32)))".utf8)))
+                    carol.deviceToken = try .fcm("c:APA91b\(Hex.encode(World.live.randomBytes(32)))")
                     #expect(try await carol.register(at: [server]) == [event])
                 }
             }

@@ -218,15 +218,11 @@ struct StatusTests {
                     try await relay.admin("/health/ready?instance=main").status == 503
                 }
                 // Nobody answers; the network's store keeps it.
-                try bob.device.use(servers: [server])
-                bob.device.switchOn()
-                var random = SystemRandomNumberGenerator()
-                for message in bob.device.due(now: World.live.now(), using: &random) {
-                    try await bob.line.publish(message)
-                }
+                try bob.set([server])
+                try await bob.publish()
                 try await node.back(at: port)
                 try await relay.listens()
-                #expect(try await bob.line.settle(&bob.device) == [.registered(server)])
+                #expect(try await bob.settle() == [.registered(server)])
             }
         }
     }
@@ -328,14 +324,9 @@ struct StatusTests {
                 #expect(try await alice.tell(bob.point, "number 3") == .delivered)
                 // What the first hears out of the store it may push too, for servers know nothing of each
                 // other: the phone shows each once.
-                var random = SystemRandomNumberGenerator()
-                var inbox = StatusInbox(using: &random)
                 var shown = 0
                 for delivery in relay.stage.apns.deliveries() {
-                    let data = try DeliveredData(delivered: Secret(delivery.body))
-                    guard case .show(let message) = inbox.open(data, accounts: [bob.device]) else { continue }
-                    inbox.remember(message)
-                    shown += 1
+                    if try bob.opened(Secret(delivery.body), isStored: true) != nil { shown += 1 }
                 }
                 #expect(shown == 4)
             }
