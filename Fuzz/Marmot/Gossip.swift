@@ -55,8 +55,8 @@ let gossipTargets: [String: Body] = [
     // Rumors as JSON, one a line: what a device makes of them in this order, and what it then says itself.
     "marmot-device": { bytes in
         var random = Chance()
-        var device = MarmotDevice(
-            MarmotDevice.Settings(
+        var device = MarmotLeaf(
+            MarmotLeaf.Settings(
                 platform: .apple, server: alice.publicKey, format: .pushV1, proofs: .legacy), identity: carol,
             now: start.wall)
         var index: UInt64 = 0

@@ -3,7 +3,7 @@ import MarmotPublishing
 
 /// The notifications of one group on this phone. `GroupView` is what your MLS library answers.
 struct GroupNotifications {
-    private var device: MarmotDevice
+    private var device: MarmotLeaf
     private let identity: Secp256k1KeyPair
     /// Over a table of yours with one row for each leaf: `LeafStorage`.
     private let store: TokenStore
@@ -18,9 +18,9 @@ struct GroupNotifications {
         _ group: some GroupView, server: XOnlyKey, inbox: String, identity: Secp256k1KeyPair,
         store: TokenStore, publisher: MarmotPublisher, now: Moment
     ) async throws {
-        let settings = MarmotDevice.Settings(
+        let settings = MarmotLeaf.Settings(
             platform: .apple, server: server, format: .pushV1, relayHint: inbox)
-        device = MarmotDevice(
+        device = MarmotLeaf(
             settings, identity: identity, tokens: try await store.load(group.groupID), now: now.wall)
         self.identity = identity
         self.store = store

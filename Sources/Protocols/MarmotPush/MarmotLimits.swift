@@ -66,6 +66,16 @@ public enum MarmotLimits {
     static let gossipEventBytes = 36 << 10
     /// A leaf's entry in the store: eight of the longest tokens, and eight records.
     static let leafBytes = 1 << 20
+    /// What a device reads back of what it has kept of a group: 200 leaves of `push-v1` take 0.3 MiB.
+    public static let deviceKeptBytes = 4 << 20
+    /// Rumors that a device keeps until the group has them: of an app that says nothing the newest.
+    public static let owedRumors = 32
+    /// The pause before an app is asked again for what it could not do.
+    static let callPause = Duration.seconds(15)
+    /// How long an app need not speak of a token that is under way.
+    static let quietTime = Duration.seconds(300)
+    /// Kinds of what members tell each other of tokens.
+    static let gossipKinds = [447, 448, 449, 450]
     /// Random bytes of a request's nonce.
     static let nonceBytes = 16
     /// Tokens said by tags are forgotten after so long.

@@ -95,7 +95,7 @@ struct DeviceTests {
             #expect(try crowd.register(3, target, .started).events.isEmpty)
             // What the device kept is enough to know that.
             let kept = crowd[3]
-            crowd[3].device = MarmotDevice(
+            crowd[3].device = MarmotLeaf(
                 kept.device.settings, identity: kept.pair, tokens: kept.device.tokens,
                 now: crowd.props.now.wall)
             #expect(try crowd.register(3, target, .started).events.isEmpty)
@@ -348,9 +348,9 @@ struct DeviceTests {
     func migration() throws {
         let crowd = try Crowd(.mip05Long, seed: 17)
         try crowd.join(3)
-        let settings = MarmotDevice.Settings(
+        let settings = MarmotLeaf.Settings(
             platform: .apple, server: crowd.server.publicKey, format: .pushV1)
-        crowd[3].device = MarmotDevice(
+        crowd[3].device = MarmotLeaf(
             settings, identity: crowd[3].pair, tokens: crowd[3].device.tokens, now: crowd.props.now.wall)
         crowd.props.pass(.seconds(1))
         let target = try DeviceTarget(.apns, token: Self.apple)

@@ -65,10 +65,10 @@ struct GossipVectors {
 
     private func moment(_ wall: UnixTime) -> Moment { Moment(wall: wall, instant: .now) }
 
-    private func device(_ format: TokenFormat) throws -> MarmotDevice {
-        let settings = MarmotDevice.Settings(
+    private func device(_ format: TokenFormat) throws -> MarmotLeaf {
+        let settings = MarmotLeaf.Settings(
             platform: .desktop, server: try pair("server").publicKey, format: format)
-        return MarmotDevice(settings, identity: try pair("carol"), now: now)
+        return MarmotLeaf(settings, identity: try pair("carol"), now: now)
     }
 
     // MARK: gossip

@@ -68,26 +68,26 @@ extension Moment {
 
 /// One member's device with the group as it sees it.
 struct Member {
-    var device: MarmotDevice
+    var device: MarmotLeaf
     var view: GroupDouble
     let pair: Secp256k1KeyPair
 
     init(
-        _ group: GroupDouble, leaf: UInt32, pair: Secp256k1KeyPair, _ settings: MarmotDevice.Settings,
+        _ group: GroupDouble, leaf: UInt32, pair: Secp256k1KeyPair, _ settings: MarmotLeaf.Settings,
         _ props: Props
     ) {
         self.pair = pair
         view = group.seen(by: leaf)
-        device = MarmotDevice(settings, identity: pair, now: props.now.wall)
+        device = MarmotLeaf(settings, identity: pair, now: props.now.wall)
     }
 
-    mutating func due(_ props: inout Props) -> MarmotDevice.Due {
+    mutating func due(_ props: inout Props) -> MarmotLeaf.Due {
         device.due(at: props.now, in: view, using: &props.random)
     }
 
     mutating func register(
-        _ target: DeviceTarget, _ occasion: MarmotDevice.Occasion = .joined, _ props: inout Props
-    ) throws -> MarmotDevice.Due {
+        _ target: DeviceTarget, _ occasion: MarmotLeaf.Occasion = .joined, _ props: inout Props
+    ) throws -> MarmotLeaf.Due {
         try device.register(target, occasion, in: view, now: props.now, using: &props.random)
     }
 
@@ -114,7 +114,7 @@ final class Crowd {
         let pairs = try Self.leaves.map { ($0, try props.pair()) }
         let group = GroupDouble(
             ownLeaf: 0, members: Dictionary(uniqueKeysWithValues: pairs.map { ($0, $1.publicKey) }))
-        let settings = MarmotDevice.Settings(
+        let settings = MarmotLeaf.Settings(
             platform: platform, server: server.publicKey, format: format, relayHint: hint)
         for (leaf, pair) in pairs { members[leaf] = Member(group, leaf: leaf, pair: pair, settings, props) }
     }
@@ -124,30 +124,30 @@ final class Crowd {
         set { members[leaf] = newValue }
     }
 
-    func due(_ leaf: UInt32) -> MarmotDevice.Due { members[leaf]!.due(&props) }
+    func due(_ leaf: UInt32) -> MarmotLeaf.Due { members[leaf]!.due(&props) }
 
-    func hear(_ leaf: UInt32, _ event: NostrEvent, from sender: UInt32) -> MarmotDevice.Receipt {
+    func hear(_ leaf: UInt32, _ event: NostrEvent, from sender: UInt32) -> MarmotLeaf.Receipt {
         receive(leaf, props.message(event, from: sender))
     }
 
     @discardableResult
-    func receive(_ leaf: UInt32, _ message: GroupMessage) -> MarmotDevice.Receipt {
+    func receive(_ leaf: UInt32, _ message: GroupMessage) -> MarmotLeaf.Receipt {
         let view = members[leaf]!.view
         return members[leaf]!.device.receive(message, in: view, now: props.now, using: &props.random)
     }
 
     func register(
-        _ leaf: UInt32, _ target: DeviceTarget, _ occasion: MarmotDevice.Occasion
-    ) throws -> MarmotDevice.Due {
+        _ leaf: UInt32, _ target: DeviceTarget, _ occasion: MarmotLeaf.Occasion
+    ) throws -> MarmotLeaf.Due {
         try members[leaf]!.register(target, occasion, &props)
     }
 
-    func optOut(_ leaf: UInt32) -> MarmotDevice.Due {
+    func optOut(_ leaf: UInt32) -> MarmotLeaf.Due {
         let view = members[leaf]!.view
         return members[leaf]!.device.optOut(in: view, now: props.now, using: &props.random)
     }
 
-    func removed(_ leaf: UInt32, leaves: [UInt32]) -> MarmotDevice.Due {
+    func removed(_ leaf: UInt32, leaves: [UInt32]) -> MarmotLeaf.Due {
         members[leaf]!.device.removed(leaves: leaves)
     }
 

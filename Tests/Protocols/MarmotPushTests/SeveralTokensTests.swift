@@ -6,15 +6,15 @@ import Testing
 
 @Suite("Devices with several tokens, and with none")
 struct SeveralTokensTests {
-    private static func second(_ crowd: Crowd) throws -> MarmotDevice.Settings.Server {
+    private static func second(_ crowd: Crowd) throws -> MarmotLeaf.Settings.Server {
         .init(key: try crowd.props.pair().publicKey, relayHint: "wss://second.example.org")
     }
 
     private static func device(
-        _ crowd: Crowd, _ format: TokenFormat, _ further: [MarmotDevice.Settings.Server],
+        _ crowd: Crowd, _ format: TokenFormat, _ further: [MarmotLeaf.Settings.Server],
         keeping tokens: GroupTokens = GroupTokens()
-    ) -> MarmotDevice {
-        MarmotDevice(
+    ) -> MarmotLeaf {
+        MarmotLeaf(
             .init(
                 platform: .apple, server: crowd.server.publicKey, format: format,
                 relayHint: "wss://inbox.example.org", furtherServers: further),
@@ -22,9 +22,9 @@ struct SeveralTokensTests {
     }
 
     private static func register(
-        _ device: inout MarmotDevice, _ targets: [DeviceTarget], _ occasion: MarmotDevice.Occasion,
+        _ device: inout MarmotLeaf, _ targets: [DeviceTarget], _ occasion: MarmotLeaf.Occasion,
         _ crowd: Crowd
-    ) throws -> MarmotDevice.Due {
+    ) throws -> MarmotLeaf.Due {
         try device.register(
             targets, occasion, in: crowd[3].view, now: crowd.props.now, using: &crowd.props.random)
     }
@@ -124,7 +124,7 @@ struct SeveralTokensTests {
         let crowd = try Crowd(format, seed: 65, platform: .apple)
         for leaf in [UInt32(5), 7] { try crowd.join(leaf) }
         // A desktop comes in at leaf 3 and knows nobody.
-        let settings = MarmotDevice.Settings(
+        let settings = MarmotLeaf.Settings(
             platform: .desktop, server: crowd.server.publicKey, format: format)
         crowd[3] = Member(crowd[3].view, leaf: 3, pair: crowd[3].pair, settings, crowd.props)
         crowd.props.pass(.seconds(60))

@@ -59,7 +59,7 @@ struct TokenStoreTests {
             try crowd.spread(out.events, from: 3)
             let group = crowd[5].view.groupID
             try await bench.store.save([3], of: crowd[5].device.tokens, in: group, now: bench.clock.now)
-            crowd[5].device = MarmotDevice(
+            crowd[5].device = MarmotLeaf(
                 crowd[5].device.settings, identity: crowd[5].pair, tokens: try await bench.store.load(group),
                 now: crowd.props.now.wall)
             let late = GroupMessage(events[0], senderLeaf: 3, order: MessageOrder(epoch: 1, index: 0))

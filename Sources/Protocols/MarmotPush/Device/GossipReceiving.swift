@@ -1,7 +1,7 @@
 public import PushModel
 import Secp256k1Keys
 
-extension MarmotDevice {
+extension MarmotLeaf {
     /// What became of an inner event.
     public struct Receipt: Sendable {
         /// Leaves whose entries changed and are to be saved.

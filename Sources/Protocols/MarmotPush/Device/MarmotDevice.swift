@@ -1,352 +1,245 @@
-import Primitives
 public import PushModel
-public import Secp256k1Keys
+public import SealbellKit
+import Secp256k1Keys
 import WireFormats
 
-/// The device: one leaf of one group, what it knows of everybody's tokens, and what it owes the group. A
-/// value; it sends nothing, and what it returns are rumors for the caller to put into MLS messages.
+/// One phone in one group: tells the group its encrypted token, and learns the others'.
 ///
-/// Nothing here opens a push: a push of this protocol has no content.
-public struct MarmotDevice: Sendable {
-    /// What an app is built with.
-    public struct Settings: Sendable {
-        public let platform: DevicePlatform
-        /// The notification server's key, which belongs to the holder of the app's credentials.
-        public let server: XOnlyKey
-        /// The format that this server takes; it also says how the group is talked to.
-        public let format: TokenFormat
-        /// A relay of that server, told where the format has a place for it.
-        public let relayHint: String?
-        /// Further servers that wake this device, for the case that one fails. Each opens a box of its own.
-        /// Not in the `mip05` texts, which know one token of a leaf.
-        public let furtherServers: [Server]
-        /// Which owners' proofs the group takes.
-        public let proofs: OwnerProof.Acceptance
+/// There is no server of its own to register at: its calls are `hear`, which stands, and `say`, application
+/// messages of the MLS group. It wants the group at each start and after each commit (``group``); nothing is
+/// due before. A push of this protocol has no content: it wakes the app, which fetches its groups.
+///
+/// Told ``use(token:)`` with `nil`, it takes its own token back, and wakes others all the same: of a new
+/// group it then asks for the others' tokens.
+///
+/// Spec: "Gossip Protocol", docs/conformance/marmot.md.
+public struct MarmotDevice: PushDevice {
+    /// The group as it stands now; what is known of leaves that are gone is forgotten at once. A group of
+    /// another id than before begins anew.
+    public var group: MarmotGroup? { didSet { changed(from: oldValue) } }
 
-        /// A notification server beside the first.
-        public struct Server: Sendable {
-            public let key: XOnlyKey
-            public let relayHint: String?
+    let setup: MarmotSetup
+    var leaf: MarmotLeaf
+    /// The group that all below is about; empty before there was one.
+    var groupID: [UInt8] = []
+    /// Whether the group was asked for everybody's tokens.
+    var hasAsked = false
+    /// What is to be said, the oldest first.
+    var owed: [Owed] = []
+    /// What ``status(at:)`` said last, and since when.
+    var (state, since): (DeviceStatus.State, UnixTime?) = (.none, nil)
+    private var targets: [DeviceTarget]?
+    /// Whether the group is to be told of a token that is new, or is no more.
+    private var isToTell = false
+    private var hearID: UInt64?
+    private var nextID: UInt64
+    /// The app could not do what it was asked; nothing is asked of it before.
+    private var restUntil: UnixTime?
+    private var line = TimeLine()
 
-            public init(key: XOnlyKey, relayHint: String? = nil) {
-                self.key = key
-                self.relayHint = relayHint
-            }
-        }
-
-        /// Each once, the first first.
-        var servers: [Server] {
-            furtherServers.reduce(into: [Server(key: server, relayHint: relayHint)]) { servers, server in
-                if !servers.contains(where: { $0.key == server.key }) { servers.append(server) }
-            }
-        }
-
-        public init(
-            platform: DevicePlatform, server: XOnlyKey, format: TokenFormat, relayHint: String? = nil,
-            furtherServers: [Server] = [], proofs: OwnerProof.Acceptance = .current
-        ) {
-            self.furtherServers = furtherServers
-            self.platform = platform
-            self.server = server
-            self.format = format
-            self.relayHint = relayHint
-            self.proofs = proofs
-        }
+    /// A rumor that the group has not got.
+    struct Owed: Sendable {
+        let rumor: Secret
+        /// Others' tokens, which another member may tell as well: said once, and not kept.
+        let isAnswer: Bool
+        var call: UInt64?
     }
 
-    /// Why a token is registered now.
-    public enum Occasion: Sendable {
-        /// The device has come into the group: it also asks for the others' tokens.
-        case joined
-        /// The app has started, or notifications were switched on: the system's token may be another.
-        case started
-    }
-
-    /// What a call asks of the caller.
-    public struct Due: Sendable {
-        /// Rumors to send into the group.
-        public var events: [NostrEvent] = []
-        /// Leaves whose entries in ``MarmotDevice/tokens`` changed and are to be saved.
-        public var changed: Set<UInt32> = []
-    }
-
-    public let settings: Settings
-    /// The account's key: author of rumors, signer of owners' proofs.
-    let identity: Secp256k1KeyPair
-    public internal(set) var tokens: GroupTokens
-    /// The user wants no push. Others may still be woken.
-    public private(set) var isOptedOut = false
-    var schedule: GossipSchedule
-    /// What the system gave, for the next renewal.
-    private var targets: [DeviceTarget] = []
-
-    /// - Parameter tokens: as kept from the last run.
+    /// The leaf after ``kept``, or one that has come into a group.
+    ///
+    /// - Parameter kept: at most ``MarmotLimits/deviceKeptBytes``.
+    /// - Throws: `.malformedKept` for what ``kept`` has not written, also when it was another account's.
     public init(
-        _ settings: Settings, identity: Secp256k1KeyPair, tokens: GroupTokens = GroupTokens(), now: UnixTime
-    ) {
-        self.settings = settings
-        self.identity = identity
-        self.tokens = tokens
-        schedule = GossipSchedule(now: now)
+        _ setup: MarmotSetup, keeping kept: Secret?, using generator: inout some RandomNumberGenerator
+    ) throws(DeviceError) {
+        self.setup = setup
+        // From a place of its own, so that a call of an earlier run is none of this one's.
+        nextID = UInt64.random(in: 0...UInt64.max >> 1, using: &generator)
+        leaf = MarmotLeaf(setup.settings, identity: setup.identity, now: .distantPast)
+        if let kept { try restore(kept) }
     }
 
-    var author: XOnlyKey { identity.publicKey }
+    // MARK: what the user wants
 
-    // MARK: own token
-
-    /// Registers the token that the system gave. To be called at every start: nothing is sent when the group
-    /// knows this token already and it is not yet due for renewal.
+    /// The token that the system gave; the group learns it encrypted to the notification server.
     ///
-    /// - Throws: `.foreignPushService` for a token that a device of this platform must not register, above
-    ///   all one of FCM on an Apple device; `.tooMuchContent` when the format has no room for it.
-    public mutating func register(
-        _ target: DeviceTarget, _ occasion: Occasion, in view: some GroupView, now: Moment,
-        using generator: inout some RandomNumberGenerator
-    ) throws(MarmotError) -> Due {
-        try register([target], occasion, in: view, now: now, using: &generator)
+    /// - Parameter token: `nil`: no pushes, or the group is about to be left; the group is told once.
+    /// - Throws: `.wrongService` for a token that a device of this platform must not register, above all one
+    ///   of FCM on an Apple device; `.malformedToken`; `.tooMany` when the format has no room for it.
+    public mutating func use(token: DeviceToken?) throws(DeviceError) {
+        try use(tokens: token.map { [$0] } ?? [])
     }
 
-    /// Registers all tokens of the device, as where an app has several for the sake of redundancy (spec,
-    /// "Implementation Considerations"): the group then knows these and no others of it. Every server of the
-    /// settings gets a box of each.
+    /// Tokens of an app that has several for the sake of redundancy; the group then knows these and no
+    /// others.
     ///
-    /// - Parameter targets: at least one; `seed` has room for ``MarmotLimits/tokensOfLeaf`` boxes, `push-v1`
-    ///   for one of each server, `mip05` for one.
-    /// - Throws: `.foreignPushService`, `.tooMuchContent`, as for one; nothing is changed then.
-    public mutating func register(
-        _ targets: [DeviceTarget], _ occasion: Occasion, in view: some GroupView, now: Moment,
-        using generator: inout some RandomNumberGenerator
-    ) throws(MarmotError) -> Due {
-        let service = settings.platform.pushService
-        guard !targets.isEmpty, targets.allSatisfy({ $0.platform == service }) else {
-            throw MarmotError(.foreignPushService)
-        }
-        let targets = targets.reduce(into: [DeviceTarget]()) { kept, target in
-            if !kept.contains(where: { $0.digest == target.digest }) { kept.append(target) }
-        }
-        guard hasRoom(for: targets) else { throw MarmotError(.tooMuchContent) }
-        self.targets = targets
-        isOptedOut = false
-        if occasion == .started, let since = knownSince(targets, view.ownLeaf) {
-            if schedule.refreshAt == nil { schedule.refreshAt = since + refreshPeriod(&generator) }
-            if let refreshAt = schedule.refreshAt, now.wall < refreshAt { return Due() }
-        }
-        return try announce(targets, asks: occasion == .joined, in: view, now: now, using: &generator)
-    }
-
-    private func hasRoom(for targets: [DeviceTarget]) -> Bool {
-        let isEachShort = targets.allSatisfy { TokenBox.paddingBytes($0, settings.format) != nil }
-        let servers = settings.servers.count
-        switch GossipProfile(settings.format) {
-        case .seed: return isEachShort && targets.count * servers <= MarmotLimits.tokensOfLeaf
-        case .mip05: return isEachShort && targets.count * servers == 1
-        // A record is found by its owner, leaf, platform and server.
-        case .pushV1: return isEachShort && targets.count == 1 && servers <= MarmotLimits.recordsOfLeaf
-        }
-    }
-
-    /// Asks the group for everybody's tokens, for a device that has none to tell: a desktop, or a phone whose
-    /// user wants no push, and who wakes others all the same. To be called after joining, and where the store
-    /// was lost.
-    ///
-    /// - Returns: the request; no event in the `mip05` texts, which have none without a token.
-    public func ask(
-        in view: some GroupView, now: Moment, using generator: inout some RandomNumberGenerator
-    ) -> Due {
-        let at = now.wall.seconds
-        switch GossipProfile(settings.format) {
-        case .seed:
-            let nonce = Hex.encode(generator.bytes(MarmotLimits.nonceBytes))
-            return Due(events: [GossipEvent.request([], nonce: nonce, author: author, at: at)])
-        case .pushV1: return Due(events: [GossipEvent.records([], author: author, at: at)])
-        case .mip05: return Due()
-        }
-    }
-
-    /// Notifications are switched off, or the device is about to leave: says so once, where there was
-    /// anything to take back.
-    public mutating func optOut(
-        in view: some GroupView, now: Moment, using generator: inout some RandomNumberGenerator
-    ) -> Due {
-        targets = []
-        isOptedOut = true
-        schedule.refreshAt = nil
-        return withdraw(keeping: nil, in: view, now: now, using: &generator)
-    }
-
-    /// Encrypts the tokens with fresh keys for this group alone and tells the group.
-    private mutating func announce(
-        _ targets: [DeviceTarget], asks: Bool, in view: some GroupView, now: Moment,
-        using generator: inout some RandomNumberGenerator
-    ) throws(MarmotError) -> Due {
-        let format = settings.format
-        let hasHint = format == .mip05Long || format == .pushV1
-        var tokens: [GossipToken] = []
-        for target in targets {
-            for server in settings.servers {
-                let box = try TokenBox.encrypt(
-                    target, to: server.key, format, ephemeral: generator.keyPair(),
-                    nonce: generator.bytes(TokenBox.nonceBytes),
-                    padding: generator.bytes(TokenBox.paddingBytes(target, format) ?? 0))
-                tokens.append(
-                    try GossipToken(
-                        format, box: box, server: server.key, relayHint: hasHint ? server.relayHint : nil))
+    /// - Parameter tokens: `seed` has room for ``MarmotLimits/tokensOfLeaf``, one for each token and server;
+    ///   the other formats for one. None: as ``use(token:)`` with `nil`.
+    /// - Throws: as ``use(token:)``; nothing has changed then.
+    public mutating func use(tokens: [DeviceToken]) throws(DeviceError) {
+        var found: [DeviceTarget] = []
+        for token in tokens {
+            guard setup.settings.platform.pushService == (token.service == .apns ? .apns : .fcm) else {
+                throw DeviceError(.wrongService, MarmotErrorCode.foreignPushService.rawValue)
             }
+            do throws(MarmotError) {
+                let target = try token.service == .apns
+                    ? DeviceTarget.apns(bytes: token.bytes) : DeviceTarget.fcm(token.text)
+                if !found.contains(where: { $0.digest == target.digest }) { found.append(target) }
+            } catch { throw DeviceError(.malformedToken, error.codeText) }
         }
-        var due = withdraw(keeping: GossipProfile(format), in: view, now: now, using: &generator)
-        due.events += tell(tokens, targets, asks: asks, in: view, now: now, using: &generator)
-        due.changed.insert(view.ownLeaf)
-        schedule.refreshAt = now.wall + refreshPeriod(&generator)
-        return due
+        guard found.isEmpty || leaf.hasRoom(for: found) else {
+            throw DeviceError(.tooMany, MarmotErrorCode.tooMuchContent.rawValue)
+        }
+        (targets, isToTell) = (found, true)
     }
+
+    // MARK: calls
+
+    /// Calls to make now: a `hear` once a run, and a `say` for each rumor that the group has not got. What is
+    /// not said is said again after 15 s, and by the next run.
+    public mutating func due(
+        at now: UnixTime, using generator: inout some RandomNumberGenerator
+    ) -> [Call] {
+        guard let targets, let group, !isResting(now) else { return [] }
+        restUntil = nil
+        let moment = line.moment(now)
+        var calls: [Call] = []
+        if hearID == nil {
+            let call = Call(
+                id: id(), .hear(group: groupID, kinds: MarmotLimits.gossipKinds), isStanding: true)
+            hearID = call.id
+            calls.append(call)
+        }
+        if isToTell {
+            isToTell = false
+            tell(targets, group, moment, &generator)
+        }
+        owe(leaf.due(at: moment, in: group, using: &generator).events)
+        for place in owed.indices where owed[place].call == nil {
+            let call = Call(id: id(), .say(group: groupID, rumor: owed[place].rumor))
+            owed[place].call = call.id
+            calls.append(call)
+        }
+        mark(now)
+        return calls
+    }
+
+    /// Takes what came of a call: `.taken`, of a `hear` also each message that the group brought (`.group`),
+    /// as MLS proved it. Anything else is `.none`; of a `hear` it says that nothing is heard any more.
+    public mutating func answered(
+        _ answer: CallAnswer, to call: Call, at now: UnixTime,
+        using generator: inout some RandomNumberGenerator
+    ) {
+        if call.id == hearID {
+            switch answer {
+            case .taken: break
+            case .group(let rumor, let sender, let epoch, let index):
+                hear(rumor, sender, MessageOrder(epoch: epoch, index: index), now, &generator)
+            case .http, .waku, .events, .none:
+                hearID = nil
+                restUntil = now + MarmotLimits.callPause
+            }
+            return
+        }
+        guard let place = owed.firstIndex(where: { $0.call == call.id }) else { return }
+        if case .taken = answer {
+            owed.remove(at: place)
+        } else {
+            // Others answer too: a list that comes late is noise.
+            if owed[place].isAnswer { owed.remove(at: place) } else { owed[place].call = nil }
+            restUntil = now + MarmotLimits.callPause
+        }
+        mark(now)
+    }
+
+    private mutating func hear(
+        _ rumor: Secret, _ sender: UInt32, _ order: MessageOrder, _ now: UnixTime,
+        _ generator: inout some RandomNumberGenerator
+    ) {
+        // What is no event is a member's noise.
+        guard let group, let event = try? NostrEvent.parse(rumor, .rumor) else { return }
+        let message = GroupMessage(event, senderLeaf: sender, order: order)
+        _ = leaf.receive(message, in: group, now: line.moment(now), using: &generator)
+        mark(now)
+    }
+
+    /// Tokens to wake for a message that this account has sent, for ``MarmotOrigin`` and the publisher.
+    public func tokensToWake(at now: UnixTime) -> [GossipToken] {
+        guard let group else { return [] }
+        return MarmotOrigin.choose(
+            from: leaf.tokens, in: group, sender: setup.identity.publicKey, now: now)
+    }
+
+    /// When to call ``due(at:using:)`` without anything having happened.
+    public var nextDue: UnixTime? {
+        guard targets != nil, group != nil else { return nil }
+        let isWaiting = hearID == nil || isToTell || owed.contains { $0.call == nil }
+        let next = isWaiting ? .distantPast : line.time(leaf.nextDeadline(from: line.moment))
+        return restUntil.map { max($0, next) } ?? next
+    }
+
+    /// Whether the group knows no token of this phone, and was told so.
+    public var isGone: Bool {
+        !hasOwnToken && !isToTell && !owed.contains { !$0.isAnswer }
+    }
+
+    // MARK: parts
 
     private mutating func tell(
-        _ own: [GossipToken], _ targets: [DeviceTarget], asks: Bool, in view: some GroupView, now: Moment,
-        using generator: inout some RandomNumberGenerator
-    ) -> [NostrEvent] {
-        let at = now.wall.seconds
-        if settings.format == .pushV1, let target = targets.first {
-            let records = own.map { token in
-                let key = PushRecord.Key(
-                    member: author, leaf: view.ownLeaf, platform: target.platform, server: token.server)
-                return sign(key, Self.fingerprint(target), token, in: view, now: now, using: &generator)
-            }
-            for record in records { _ = tokens.apply(record, group: view.groupID) }
-            let told = GossipEvent.records(records, author: author, at: at)
-            return asks ? [told, GossipEvent.records([], author: author, at: at)] : [told]
+        _ targets: [DeviceTarget], _ group: MarmotGroup, _ moment: Moment,
+        _ generator: inout some RandomNumberGenerator
+    ) {
+        if targets.isEmpty {
+            owe(leaf.optOut(in: group, now: moment, using: &generator).events)
+            if !hasAsked { owe(leaf.ask(in: group, now: moment, using: &generator).events) }
+        } else {
+            let occasion: MarmotLeaf.Occasion = hasAsked ? .started : .joined
+            // The tokens have room, and are of this platform: it was looked at when they were given.
+            let due = try? leaf.register(targets, occasion, in: group, now: moment, using: &generator)
+            owe(due?.events ?? [])
         }
-        _ = tokens.replace(
-            view.ownLeaf, of: author, with: own, nil, fingerprint: Self.fingerprint(targets), now: now.wall)
-        guard settings.format == .seed else {
-            return [GossipEvent.request(own, nonce: nil, author: author, at: at)]
+        hasAsked = true
+    }
+
+    private mutating func owe(_ events: [NostrEvent]) {
+        for event in events {
+            owed.append(Owed(rumor: event.serialized(), isAnswer: event.kind == NostrKind.tokenList))
         }
-        guard asks else { return [GossipEvent.update(own, author: author, at: at)] }
-        let nonce = Hex.encode(generator.bytes(MarmotLimits.nonceBytes))
-        return [GossipEvent.request(own, nonce: nonce, author: author, at: at)]
+        // An app that says nothing for months: the newest counts.
+        owed.removeFirst(max(0, owed.count - MarmotLimits.owedRumors))
     }
 
-    /// Takes back what stands of this leaf, but for the profile and servers in use.
-    private mutating func withdraw(
-        keeping profile: GossipProfile?, in view: some GroupView, now: Moment,
-        using generator: inout some RandomNumberGenerator
-    ) -> Due {
-        var due = Due()
-        guard let own = tokens.leaves[view.ownLeaf], own.member == author else { return due }
-        let at = now.wall.seconds
-        if let first = own.said?.tokens.first {
-            let current = GossipProfile(first.format)
-            if current != profile {
-                _ = tokens.replace(view.ownLeaf, of: author, with: [], nil, now: now.wall)
-                due.events.append(GossipEvent.removal(current, author: author, at: at))
-            }
+    /// Whether the group was told a token of this leaf. Another device of the account is another leaf.
+    var hasOwnToken: Bool {
+        func isOwn(_ entry: LeafTokens) -> Bool {
+            entry.member == setup.identity.publicKey && !entry.tokens.isEmpty
         }
-        let kept = profile == .pushV1 ? settings.servers.map(\.key) : []
-        let records = own.records.filter { $0.token != nil && !kept.contains($0.key.server) }
-        if !records.isEmpty {
-            var removals: [PushRecord] = []
-            for record in records {
-                let removal = sign(record.key, record.fingerprint, nil, in: view, now: now, using: &generator)
-                _ = tokens.apply(removal, group: view.groupID)
-                removals.append(removal)
-            }
-            due.events.append(GossipEvent.recordRemovals(removals, author: author, at: at))
+        guard let group else { return leaf.tokens.leaves.values.contains(where: isOwn) }
+        return leaf.tokens.leaves[group.ownLeaf].map(isOwn) ?? false
+    }
+
+    private mutating func changed(from old: MarmotGroup?) {
+        guard let group else { return }
+        if group.groupID != groupID {
+            leaf = MarmotLeaf(setup.settings, identity: setup.identity, now: .distantPast)
+            (owed, hasAsked, hearID, isToTell) = ([], false, nil, targets != nil)
+            groupID = group.groupID
         }
-        if !due.events.isEmpty { due.changed = [view.ownLeaf] }
-        return due
+        let gone = leaf.tokens.leaves.filter { group.member(ofLeaf: $0.key) != $0.value.member }
+        _ = leaf.removed(leaves: gone.keys)
+        // Readded at another leaf: the group knows nothing of it.
+        if let old, old.ownLeaf != group.ownLeaf { isToTell = targets != nil }
     }
 
-    /// Signs a record later than any that stands under its key, whatever the clock says.
-    private func sign(
-        _ key: PushRecord.Key, _ fingerprint: [UInt8], _ token: GossipToken?, in view: some GroupView,
-        now: Moment, using generator: inout some RandomNumberGenerator
-    ) -> PushRecord {
-        let last = tokens.leaves[key.leaf]?.records.first { $0.key == key }?.ownerTimestamp ?? 0
-        return OwnerProof.sign(
-            key, fingerprint: fingerprint, token: token,
-            ownerTimestamp: max(now.wall.milliseconds, last &+ 1), group: view.groupID, by: identity,
-            auxiliary: generator.bytes(32))
+    private mutating func id() -> UInt64 {
+        nextID &+= 1
+        return nextID
     }
 
-    /// When the group was told these very tokens, in the format and for the servers in use.
-    private func knownSince(_ targets: [DeviceTarget], _ leaf: UInt32) -> UnixTime? {
-        guard let own = tokens.leaves[leaf], own.member == author else { return nil }
-        let servers = settings.servers.map(\.key)
-        if settings.format == .pushV1, let target = targets.first {
-            let fingerprint = Self.fingerprint(target)
-            let standing = own.records.filter { $0.token != nil }
-            let known = standing.filter {
-                $0.fingerprint == fingerprint && servers.contains($0.key.server)
-            }
-            guard known.count == servers.count, standing.count == known.count else { return nil }
-            return known.map { UnixTime(milliseconds: $0.ownerTimestamp) }.min()
-        }
-        guard let said = own.said, said.fingerprint == Self.fingerprint(targets),
-            said.tokens.count == targets.count * servers.count,
-            said.tokens.allSatisfy({ $0.format == settings.format && servers.contains($0.server) }),
-            Set(said.tokens.map(\.server)).count == servers.count
-        else { return nil }
-        return said.addedAt
-    }
-
-    private static func fingerprint(_ target: DeviceTarget) -> [UInt8] {
-        Array(target.digest.prefix(PushRecord.fingerprintBytes))
-    }
-
-    /// Of several tokens, in whatever order the app has them.
-    private static func fingerprint(_ targets: [DeviceTarget]) -> [UInt8] {
-        let digests = targets.map(\.digest).sorted { $0.lexicographicallyPrecedes($1) }
-        guard digests.count > 1 else { return targets.first.map(fingerprint) ?? [] }
-        return Array(SHA256.hash(digests.flatMap(\.self)).prefix(PushRecord.fingerprintBytes))
-    }
-
-    /// 30 days in the seed text, and later texts' random 25 to 35, of which ours stays below the age at which
-    /// others forget a token.
-    private func refreshPeriod(_ generator: inout some RandomNumberGenerator) -> Duration {
-        guard settings.format != .seed else { return MarmotLimits.refresh }
-        return MarmotLimits.refreshLeast + generator.span(upTo: MarmotLimits.refreshSpread)
-    }
-
-    // MARK: what time asks for
-
-    /// When ``due(at:in:using:)`` should next be called.
-    public func nextDeadline(from now: Moment) -> ContinuousClock.Instant { schedule.nextDeadline(from: now) }
-
-    /// Answers whose random delay is over, the renewal of one's own token, and once a day the end of old
-    /// tokens.
-    public mutating func due(
-        at now: Moment, in view: some GroupView, using generator: inout some RandomNumberGenerator
-    ) -> Due {
-        var due = Due()
-        for waiting in schedule.answers(at: now.instant) {
-            due.events += answer(waiting, in: view, now: now)
-        }
-        if let refreshAt = schedule.refreshAt, refreshAt <= now.wall, !targets.isEmpty {
-            // The tokens had room when they were registered: it fails for no reason that time could mend.
-            if let renewed = try? announce(targets, asks: false, in: view, now: now, using: &generator) {
-                due.events += renewed.events
-                due.changed.formUnion(renewed.changed)
-            }
-        }
-        if schedule.mayPrune(at: now.wall) { due.changed.formUnion(tokens.prune(in: view, now: now.wall)) }
-        return due
-    }
-
-    private func answer(
-        _ waiting: GossipSchedule.Pending, in view: some GroupView, now: Moment
-    ) -> [NostrEvent] {
-        let at = now.wall.seconds
-        if waiting.profile == .pushV1 {
-            return GossipEvent.recordLists(tokens.records(in: view), author: author, at: at)
-        }
-        let listed = tokens.live(in: view, at: now.wall)
-            .filter { GossipProfile($0.token.format) == waiting.profile }
-            .map { ListedToken(leaf: $0.leaf, token: $0.token) }
-        return GossipEvent.lists(
-            listed, answering: waiting.request, waiting.profile, author: author, at: at)
-    }
-
-    /// MLS Remove: everything of these leaves is forgotten at once.
-    public mutating func removed(leaves: some Sequence<UInt32>) -> Due {
-        Due(changed: tokens.remove(leaves: leaves))
+    /// A clock that was set back must not put it off.
+    private func isResting(_ now: UnixTime) -> Bool {
+        guard let restUntil else { return false }
+        return restUntil > now && restUntil.since(now) <= MarmotLimits.callPause
     }
 }

@@ -160,7 +160,7 @@ struct DemoGroup {
     }
 
     private static let platforms: [DevicePlatform] = [.desktop, .apple, .android]
-    private var devices: [MarmotDevice]
+    private var devices: [MarmotLeaf]
     private let identities: [XOnlyKey]
     private let groupID: [UInt8]
     private let world: World
@@ -174,7 +174,7 @@ struct DemoGroup {
         groupID = world.randomBytes(32)
         self.world = world
         devices = zip(Self.platforms, pairs).map { platform, pair in
-            MarmotDevice(
+            MarmotLeaf(
                 .init(platform: platform, server: server, format: format, relayHint: relay), identity: pair,
                 now: world.now())
         }

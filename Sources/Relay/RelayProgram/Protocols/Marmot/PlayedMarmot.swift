@@ -47,14 +47,14 @@ struct PlayedMarmot {
         }
     }
 
-    func device(in group: PlayedGroup, now: UnixTime) -> MarmotDevice {
+    func device(in group: PlayedGroup, now: UnixTime) -> MarmotLeaf {
         let platform: DevicePlatform =
             switch service {
             case .apns: .apple
             case .fcm: .android
             case .none: .desktop
             }
-        return MarmotDevice(
+        return MarmotLeaf(
             .init(platform: platform, server: server, format: format), identity: pair, tokens: group.tokens,
             now: now)
     }

@@ -1,0 +1,353 @@
+import Primitives
+public import PushModel
+public import Secp256k1Keys
+import WireFormats
+
+/// The routine below ``MarmotDevice``: one leaf of one group, what it knows of everybody's tokens, and what
+/// it owes the group. A value; it sends nothing, and what it returns are rumors for the caller to put into
+/// MLS messages.
+///
+/// Nothing here opens a push: a push of this protocol has no content.
+public struct MarmotLeaf: Sendable {
+    /// What an app is built with.
+    public struct Settings: Sendable {
+        public let platform: DevicePlatform
+        /// The notification server's key, which belongs to the holder of the app's credentials.
+        public let server: XOnlyKey
+        /// The format that this server takes; it also says how the group is talked to.
+        public let format: TokenFormat
+        /// A relay of that server, told where the format has a place for it.
+        public let relayHint: String?
+        /// Further servers that wake this device, for the case that one fails. Each opens a box of its own.
+        /// Not in the `mip05` texts, which know one token of a leaf.
+        public let furtherServers: [Server]
+        /// Which owners' proofs the group takes.
+        public let proofs: OwnerProof.Acceptance
+
+        /// A notification server beside the first.
+        public struct Server: Sendable {
+            public let key: XOnlyKey
+            public let relayHint: String?
+
+            public init(key: XOnlyKey, relayHint: String? = nil) {
+                self.key = key
+                self.relayHint = relayHint
+            }
+        }
+
+        /// Each once, the first first.
+        var servers: [Server] {
+            furtherServers.reduce(into: [Server(key: server, relayHint: relayHint)]) { servers, server in
+                if !servers.contains(where: { $0.key == server.key }) { servers.append(server) }
+            }
+        }
+
+        public init(
+            platform: DevicePlatform, server: XOnlyKey, format: TokenFormat, relayHint: String? = nil,
+            furtherServers: [Server] = [], proofs: OwnerProof.Acceptance = .current
+        ) {
+            self.furtherServers = furtherServers
+            self.platform = platform
+            self.server = server
+            self.format = format
+            self.relayHint = relayHint
+            self.proofs = proofs
+        }
+    }
+
+    /// Why a token is registered now.
+    public enum Occasion: Sendable {
+        /// The device has come into the group: it also asks for the others' tokens.
+        case joined
+        /// The app has started, or notifications were switched on: the system's token may be another.
+        case started
+    }
+
+    /// What a call asks of the caller.
+    public struct Due: Sendable {
+        /// Rumors to send into the group.
+        public var events: [NostrEvent] = []
+        /// Leaves whose entries in ``MarmotLeaf/tokens`` changed and are to be saved.
+        public var changed: Set<UInt32> = []
+    }
+
+    public let settings: Settings
+    /// The account's key: author of rumors, signer of owners' proofs.
+    let identity: Secp256k1KeyPair
+    public internal(set) var tokens: GroupTokens
+    /// The user wants no push. Others may still be woken.
+    public internal(set) var isOptedOut = false
+    var schedule: GossipSchedule
+    /// What the system gave, for the next renewal.
+    private var targets: [DeviceTarget] = []
+
+    /// - Parameter tokens: as kept from the last run.
+    public init(
+        _ settings: Settings, identity: Secp256k1KeyPair, tokens: GroupTokens = GroupTokens(), now: UnixTime
+    ) {
+        self.settings = settings
+        self.identity = identity
+        self.tokens = tokens
+        schedule = GossipSchedule(now: now)
+    }
+
+    var author: XOnlyKey { identity.publicKey }
+
+    // MARK: own token
+
+    /// Registers the token that the system gave. To be called at every start: nothing is sent when the group
+    /// knows this token already and it is not yet due for renewal.
+    ///
+    /// - Throws: `.foreignPushService` for a token that a device of this platform must not register, above
+    ///   all one of FCM on an Apple device; `.tooMuchContent` when the format has no room for it.
+    public mutating func register(
+        _ target: DeviceTarget, _ occasion: Occasion, in view: some GroupView, now: Moment,
+        using generator: inout some RandomNumberGenerator
+    ) throws(MarmotError) -> Due {
+        try register([target], occasion, in: view, now: now, using: &generator)
+    }
+
+    /// Registers all tokens of the device, as where an app has several for the sake of redundancy (spec,
+    /// "Implementation Considerations"): the group then knows these and no others of it. Every server of the
+    /// settings gets a box of each.
+    ///
+    /// - Parameter targets: at least one; `seed` has room for ``MarmotLimits/tokensOfLeaf`` boxes, `push-v1`
+    ///   for one of each server, `mip05` for one.
+    /// - Throws: `.foreignPushService`, `.tooMuchContent`, as for one; nothing is changed then.
+    public mutating func register(
+        _ targets: [DeviceTarget], _ occasion: Occasion, in view: some GroupView, now: Moment,
+        using generator: inout some RandomNumberGenerator
+    ) throws(MarmotError) -> Due {
+        let service = settings.platform.pushService
+        guard !targets.isEmpty, targets.allSatisfy({ $0.platform == service }) else {
+            throw MarmotError(.foreignPushService)
+        }
+        let targets = targets.reduce(into: [DeviceTarget]()) { kept, target in
+            if !kept.contains(where: { $0.digest == target.digest }) { kept.append(target) }
+        }
+        guard hasRoom(for: targets) else { throw MarmotError(.tooMuchContent) }
+        self.targets = targets
+        isOptedOut = false
+        if occasion == .started, let since = knownSince(targets, view.ownLeaf) {
+            if schedule.refreshAt == nil { schedule.refreshAt = since + refreshPeriod(&generator) }
+            if let refreshAt = schedule.refreshAt, now.wall < refreshAt { return Due() }
+        }
+        return try announce(targets, asks: occasion == .joined, in: view, now: now, using: &generator)
+    }
+
+    func hasRoom(for targets: [DeviceTarget]) -> Bool {
+        let isEachShort = targets.allSatisfy { TokenBox.paddingBytes($0, settings.format) != nil }
+        let servers = settings.servers.count
+        switch GossipProfile(settings.format) {
+        case .seed: return isEachShort && targets.count * servers <= MarmotLimits.tokensOfLeaf
+        case .mip05: return isEachShort && targets.count * servers == 1
+        // A record is found by its owner, leaf, platform and server.
+        case .pushV1: return isEachShort && targets.count == 1 && servers <= MarmotLimits.recordsOfLeaf
+        }
+    }
+
+    /// Asks the group for everybody's tokens, for a device that has none to tell: a desktop, or a phone whose
+    /// user wants no push, and who wakes others all the same. To be called after joining, and where the store
+    /// was lost.
+    ///
+    /// - Returns: the request; no event in the `mip05` texts, which have none without a token.
+    public func ask(
+        in view: some GroupView, now: Moment, using generator: inout some RandomNumberGenerator
+    ) -> Due {
+        let at = now.wall.seconds
+        switch GossipProfile(settings.format) {
+        case .seed:
+            let nonce = Hex.encode(generator.bytes(MarmotLimits.nonceBytes))
+            return Due(events: [GossipEvent.request([], nonce: nonce, author: author, at: at)])
+        case .pushV1: return Due(events: [GossipEvent.records([], author: author, at: at)])
+        case .mip05: return Due()
+        }
+    }
+
+    /// Notifications are switched off, or the device is about to leave: says so once, where there was
+    /// anything to take back.
+    public mutating func optOut(
+        in view: some GroupView, now: Moment, using generator: inout some RandomNumberGenerator
+    ) -> Due {
+        targets = []
+        isOptedOut = true
+        schedule.refreshAt = nil
+        return withdraw(keeping: nil, in: view, now: now, using: &generator)
+    }
+
+    /// Encrypts the tokens with fresh keys for this group alone and tells the group.
+    private mutating func announce(
+        _ targets: [DeviceTarget], asks: Bool, in view: some GroupView, now: Moment,
+        using generator: inout some RandomNumberGenerator
+    ) throws(MarmotError) -> Due {
+        let format = settings.format
+        let hasHint = format == .mip05Long || format == .pushV1
+        var tokens: [GossipToken] = []
+        for target in targets {
+            for server in settings.servers {
+                let box = try TokenBox.encrypt(
+                    target, to: server.key, format, ephemeral: generator.keyPair(),
+                    nonce: generator.bytes(TokenBox.nonceBytes),
+                    padding: generator.bytes(TokenBox.paddingBytes(target, format) ?? 0))
+                tokens.append(
+                    try GossipToken(
+                        format, box: box, server: server.key, relayHint: hasHint ? server.relayHint : nil))
+            }
+        }
+        var due = withdraw(keeping: GossipProfile(format), in: view, now: now, using: &generator)
+        due.events += tell(tokens, targets, asks: asks, in: view, now: now, using: &generator)
+        due.changed.insert(view.ownLeaf)
+        schedule.refreshAt = now.wall + refreshPeriod(&generator)
+        return due
+    }
+
+    private mutating func tell(
+        _ own: [GossipToken], _ targets: [DeviceTarget], asks: Bool, in view: some GroupView, now: Moment,
+        using generator: inout some RandomNumberGenerator
+    ) -> [NostrEvent] {
+        let at = now.wall.seconds
+        if settings.format == .pushV1, let target = targets.first {
+            let records = own.map { token in
+                let key = PushRecord.Key(
+                    member: author, leaf: view.ownLeaf, platform: target.platform, server: token.server)
+                return sign(key, Self.fingerprint(target), token, in: view, now: now, using: &generator)
+            }
+            for record in records { _ = tokens.apply(record, group: view.groupID) }
+            let told = GossipEvent.records(records, author: author, at: at)
+            return asks ? [told, GossipEvent.records([], author: author, at: at)] : [told]
+        }
+        _ = tokens.replace(
+            view.ownLeaf, of: author, with: own, nil, fingerprint: Self.fingerprint(targets), now: now.wall)
+        guard settings.format == .seed else {
+            return [GossipEvent.request(own, nonce: nil, author: author, at: at)]
+        }
+        guard asks else { return [GossipEvent.update(own, author: author, at: at)] }
+        let nonce = Hex.encode(generator.bytes(MarmotLimits.nonceBytes))
+        return [GossipEvent.request(own, nonce: nonce, author: author, at: at)]
+    }
+
+    /// Takes back what stands of this leaf, but for the profile and servers in use.
+    private mutating func withdraw(
+        keeping profile: GossipProfile?, in view: some GroupView, now: Moment,
+        using generator: inout some RandomNumberGenerator
+    ) -> Due {
+        var due = Due()
+        guard let own = tokens.leaves[view.ownLeaf], own.member == author else { return due }
+        let at = now.wall.seconds
+        if let first = own.said?.tokens.first {
+            let current = GossipProfile(first.format)
+            if current != profile {
+                _ = tokens.replace(view.ownLeaf, of: author, with: [], nil, now: now.wall)
+                due.events.append(GossipEvent.removal(current, author: author, at: at))
+            }
+        }
+        let kept = profile == .pushV1 ? settings.servers.map(\.key) : []
+        let records = own.records.filter { $0.token != nil && !kept.contains($0.key.server) }
+        if !records.isEmpty {
+            var removals: [PushRecord] = []
+            for record in records {
+                let removal = sign(record.key, record.fingerprint, nil, in: view, now: now, using: &generator)
+                _ = tokens.apply(removal, group: view.groupID)
+                removals.append(removal)
+            }
+            due.events.append(GossipEvent.recordRemovals(removals, author: author, at: at))
+        }
+        if !due.events.isEmpty { due.changed = [view.ownLeaf] }
+        return due
+    }
+
+    /// Signs a record later than any that stands under its key, whatever the clock says.
+    private func sign(
+        _ key: PushRecord.Key, _ fingerprint: [UInt8], _ token: GossipToken?, in view: some GroupView,
+        now: Moment, using generator: inout some RandomNumberGenerator
+    ) -> PushRecord {
+        let last = tokens.leaves[key.leaf]?.records.first { $0.key == key }?.ownerTimestamp ?? 0
+        return OwnerProof.sign(
+            key, fingerprint: fingerprint, token: token,
+            ownerTimestamp: max(now.wall.milliseconds, last &+ 1), group: view.groupID, by: identity,
+            auxiliary: generator.bytes(32))
+    }
+
+    /// When the group was told these very tokens, in the format and for the servers in use.
+    func knownSince(_ targets: [DeviceTarget], _ leaf: UInt32) -> UnixTime? {
+        guard let own = tokens.leaves[leaf], own.member == author else { return nil }
+        let servers = settings.servers.map(\.key)
+        if settings.format == .pushV1, let target = targets.first {
+            let fingerprint = Self.fingerprint(target)
+            let standing = own.records.filter { $0.token != nil }
+            let known = standing.filter {
+                $0.fingerprint == fingerprint && servers.contains($0.key.server)
+            }
+            guard known.count == servers.count, standing.count == known.count else { return nil }
+            return known.map { UnixTime(milliseconds: $0.ownerTimestamp) }.min()
+        }
+        guard let said = own.said, said.fingerprint == Self.fingerprint(targets),
+            said.tokens.count == targets.count * servers.count,
+            said.tokens.allSatisfy({ $0.format == settings.format && servers.contains($0.server) }),
+            Set(said.tokens.map(\.server)).count == servers.count
+        else { return nil }
+        return said.addedAt
+    }
+
+    private static func fingerprint(_ target: DeviceTarget) -> [UInt8] {
+        Array(target.digest.prefix(PushRecord.fingerprintBytes))
+    }
+
+    /// Of several tokens, in whatever order the app has them.
+    private static func fingerprint(_ targets: [DeviceTarget]) -> [UInt8] {
+        let digests = targets.map(\.digest).sorted { $0.lexicographicallyPrecedes($1) }
+        guard digests.count > 1 else { return targets.first.map(fingerprint) ?? [] }
+        return Array(SHA256.hash(digests.flatMap(\.self)).prefix(PushRecord.fingerprintBytes))
+    }
+
+    /// 30 days in the seed text, and later texts' random 25 to 35, of which ours stays below the age at which
+    /// others forget a token.
+    private func refreshPeriod(_ generator: inout some RandomNumberGenerator) -> Duration {
+        guard settings.format != .seed else { return MarmotLimits.refresh }
+        return MarmotLimits.refreshLeast + generator.span(upTo: MarmotLimits.refreshSpread)
+    }
+
+    // MARK: what time asks for
+
+    /// When ``due(at:in:using:)`` should next be called.
+    public func nextDeadline(from now: Moment) -> ContinuousClock.Instant { schedule.nextDeadline(from: now) }
+
+    /// Answers whose random delay is over, the renewal of one's own token, and once a day the end of old
+    /// tokens.
+    public mutating func due(
+        at now: Moment, in view: some GroupView, using generator: inout some RandomNumberGenerator
+    ) -> Due {
+        var due = Due()
+        for waiting in schedule.answers(at: now.instant) {
+            due.events += answer(waiting, in: view, now: now)
+        }
+        if let refreshAt = schedule.refreshAt, refreshAt <= now.wall, !targets.isEmpty {
+            // The tokens had room when they were registered: it fails for no reason that time could mend.
+            if let renewed = try? announce(targets, asks: false, in: view, now: now, using: &generator) {
+                due.events += renewed.events
+                due.changed.formUnion(renewed.changed)
+            }
+        }
+        if schedule.mayPrune(at: now.wall) { due.changed.formUnion(tokens.prune(in: view, now: now.wall)) }
+        return due
+    }
+
+    private func answer(
+        _ waiting: GossipSchedule.Pending, in view: some GroupView, now: Moment
+    ) -> [NostrEvent] {
+        let at = now.wall.seconds
+        if waiting.profile == .pushV1 {
+            return GossipEvent.recordLists(tokens.records(in: view), author: author, at: at)
+        }
+        let listed = tokens.live(in: view, at: now.wall)
+            .filter { GossipProfile($0.token.format) == waiting.profile }
+            .map { ListedToken(leaf: $0.leaf, token: $0.token) }
+        return GossipEvent.lists(
+            listed, answering: waiting.request, waiting.profile, author: author, at: at)
+    }
+
+    /// MLS Remove: everything of these leaves is forgotten at once.
+    public mutating func removed(leaves: some Sequence<UInt32>) -> Due {
+        Due(changed: tokens.remove(leaves: leaves))
+    }
+}
