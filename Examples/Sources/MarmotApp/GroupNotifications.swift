@@ -1,60 +1,57 @@
 // guide: begin
+import AppSupport
 import MarmotPublishing
 
-/// The notifications of one group on this phone. `GroupView` is what your MLS library answers.
+/// The notifications of one group on this phone.
 struct GroupNotifications {
-    private var device: MarmotLeaf
-    private let identity: Secp256k1KeyPair
-    /// Over a table of yours with one row for each leaf: `LeafStorage`.
-    private let store: TokenStore
+    let phone: Phone<MarmotDevice>
     /// One for the whole app.
     private let publisher: MarmotPublisher
-    private var random = SystemRandomNumberGenerator()
 
     /// - Parameters:
+    ///   - identity: the account's secret key.
     ///   - server: built into the app: what `sealbell keys new nostr` printed.
     ///   - inbox: a relay at which that server listens, built in too.
+    ///   - kept: out of the keychain, for this group; `nil` the first time. `save` puts it there.
+    ///   - send: your MLS library. `say` is an application message of the group; to `hear` it answers
+    ///     `.taken`, and brings each message of these kinds to `heard`.
     init(
-        _ group: some GroupView, server: XOnlyKey, inbox: String, identity: Secp256k1KeyPair,
-        store: TokenStore, publisher: MarmotPublisher, now: Moment
-    ) async throws {
-        let settings = MarmotLeaf.Settings(
-            platform: .apple, server: server, format: .pushV1, relayHint: inbox)
-        device = MarmotLeaf(
-            settings, identity: identity, tokens: try await store.load(group.groupID), now: now.wall)
-        self.identity = identity
-        self.store = store
+        identity: Secret, server: RelayKey, inbox: String, kept: Secret?, publisher: MarmotPublisher,
+        save: @escaping @Sendable (Secret) -> Void, send: @escaping @Sendable (Call) async -> CallAnswer
+    ) throws {
+        let setup = try MarmotSetup(
+            identity: identity, platform: .apple, server: server, relayHint: inbox, format: .pushV1)
+        phone = Phone(try MarmotDevice(setup, keeping: kept), save: save, send: send)
         self.publisher = publisher
     }
 
-    /// At each start, and after joining: rumors to send into the group as application messages.
+    /// At each start, and after each commit and with each new token.
     ///
-    /// - Parameter apnsToken: `nil` where the user wants no push; the group is then asked for the others'.
-    mutating func register(
-        apnsToken: [UInt8]?, hasJoined: Bool, in group: some GroupView, now: Moment
-    ) async throws -> [NostrEvent] {
-        guard let apnsToken else {
-            return hasJoined ? device.ask(in: group, now: now, using: &random).events : []
+    /// - Parameter token: `nil` where the user wants no push; others may be woken all the same.
+    func start(_ group: MarmotGroup, token: DeviceToken?) async throws {
+        try await phone.change {
+            $0.group = group
+            try $0.use(token: token)
         }
-        let target = try DeviceTarget.apns(bytes: Secret(apnsToken))
-        let due = try device.register(
-            target, hasJoined ? .joined : .started, in: group, now: now, using: &random)
-        try await store.save(due.changed, of: device.tokens, in: group.groupID, now: now.wall)
-        return due.events
+        await phone.work()
     }
 
-    /// For each message of kind 447, 448, 449 or 450 that the group brought.
-    mutating func receive(_ message: GroupMessage, in group: some GroupView, now: Moment) async throws {
-        let receipt = device.receive(message, in: group, now: now, using: &random)
-        try await store.save(receipt.changed, of: device.tokens, in: group.groupID, now: now.wall)
+    /// A message that the group brought: `.group`, as MLS proved it. Once more also at
+    /// `phone.device.nextDue`.
+    func heard(_ message: CallAnswer, for hear: Call) async {
+        await phone.change { $0.answered(message, to: hear, at: now()) }
+        await phone.work()
     }
 
     /// After the user has written into the group, when the message itself is published. `Unreached` says
     /// whose server could not be told: show it where you show that the app has trouble.
-    func wakeOthers(in group: some GroupView, now: Moment) async throws(Unreached) {
-        let tokens = MarmotOrigin.choose(
-            from: device.tokens, in: group, sender: identity.publicKey, now: now.wall)
-        try await publisher.wake(tokens)
+    func wakeOthers() async throws(Unreached) {
+        try await publisher.wake(phone.device.tokensToWake(at: now()))
+    }
+
+    /// Whether a push asks this app to fetch its groups; in the notification service extension too.
+    func isWake(_ delivered: Delivered) async throws -> Bool {
+        if case .fetch = try await phone.device.open(delivered, at: now()) { true } else { false }
     }
 
     /// The publisher that all groups share. Keep `publisher.kept()` when the app goes to sleep.

@@ -1,46 +1,47 @@
+import AppSupport
 import Foundation
 import MarmotPublishing
+import Synchronization
 
 /// Two members of a group: Alice's phone has told its token, and Bob's has kept it and was restarted since.
 struct Members {
     let bob: GroupNotifications
-    let seenByBob: Group
-    let now: Moment
 
     init(
         server: XOnlyKey, inbox: String, tokenOfAlice token: [UInt8], publisher: MarmotPublisher
     ) async throws {
-        let now = Moment(wall: UnixTime(seconds: Int64(Date().timeIntervalSince1970)), instant: .now)
         let (alice, bob) = (try Self.newPair(), try Self.newPair())
-        let seenByAlice = Group(ownLeaf: 0, members: [0: alice.publicKey, 1: bob.publicKey])
-        let seenByBob = Group(ownLeaf: 1, members: seenByAlice.members)
-        let storeOfBob = TokenStore(Rows())
-        func phoneOfBob() async throws -> GroupNotifications {
-            try await GroupNotifications(
-                seenByBob, server: server, inbox: inbox, identity: bob, store: storeOfBob,
-                publisher: publisher, now: now)
+        let leaves = [0: alice.publicKey.bytes, 1: bob.publicKey.bytes] as [UInt32: [UInt8]]
+        let id = Array("a group".utf8)
+        let key = try RelayKey(text: server.hex)
+        func member(_ pair: Secp256k1KeyPair, _ mls: Group, kept: Secret?) throws -> GroupNotifications {
+            try GroupNotifications(
+                identity: pair.secret, server: key, inbox: inbox, kept: kept, publisher: publisher,
+                save: mls.save, send: mls.send)
         }
 
-        // Alice's phone tells the group; Bob's keeps what it hears.
-        var phone = try await GroupNotifications(
-            seenByAlice, server: server, inbox: inbox, identity: alice, store: TokenStore(Rows()),
-            publisher: publisher, now: now)
-        let rumors = try await phone.register(apnsToken: token, hasJoined: true, in: seenByAlice, now: now)
-        var other = try await phoneOfBob()
-        for (index, rumor) in rumors.enumerated() {
-            let arrived = try NostrEvent.parse(rumor.serialized(), .rumor)
-            try await other.receive(
-                GroupMessage(
-                    arrived, senderLeaf: 0, order: MessageOrder(epoch: 1, index: UInt64(index))),
-                in: seenByBob, now: now)
+        // Bob's phone hears, Alice's tells the group.
+        let (mlsOfAlice, mlsOfBob) = (Group(), Group())
+        let other = try member(bob, mlsOfBob, kept: nil)
+        let seenByBob = MarmotGroup(id: id, ownLeaf: 1, members: leaves)
+        try await other.start(seenByBob, token: nil)
+        let phone = try member(alice, mlsOfAlice, kept: nil)
+        try await phone.start(
+            MarmotGroup(id: id, ownLeaf: 0, members: leaves), token: .apns(bytes: token))
+        guard let hear = mlsOfBob.hears.last else { throw Failure("Bob's phone hears") }
+        for (index, rumor) in mlsOfAlice.rumors.enumerated() {
+            await other.heard(.group(rumor: rumor, leaf: 0, epoch: 1, index: UInt64(index)), for: hear)
         }
-        self.bob = try await phoneOfBob()
-        self.seenByBob = seenByBob
-        self.now = now
+        self.bob = try member(bob, mlsOfBob, kept: mlsOfBob.kept)
+        try await self.bob.start(seenByBob, token: nil)
+        let wake = try Delivered(userInfo: ["aps": ["content-available": 1]])
+        guard try await phone.isWake(wake), try await !other.isWake(wake) else {
+            throw Failure("Alice wants pushes, Bob wants none")
+        }
     }
 
     /// Bob writes.
-    func wakeOthers() async throws(Unreached) { try await bob.wakeOthers(in: seenByBob, now: now) }
+    func wakeOthers() async throws(Unreached) { try await bob.wakeOthers() }
 
     static func newPair() throws -> Secp256k1KeyPair {
         var random = SystemRandomNumberGenerator()
@@ -49,33 +50,21 @@ struct Members {
     }
 }
 
-/// Stands for the MLS library.
-struct Group: GroupView {
-    let groupID = Array("a group".utf8)
-    let ownLeaf: UInt32
-    let members: [UInt32: XOnlyKey]
+/// Stands for the MLS library and the keychain of one phone.
+final class Group: Sendable {
+    private let calls = Mutex<[Call]>([])
+    private let text = Mutex<Secret?>(nil)
 
-    var activeLeaves: [UInt32] { members.keys.sorted() }
-    func member(ofLeaf leaf: UInt32) -> XOnlyKey? { members[leaf] }
-}
+    var kept: Secret? { text.withLock { $0 } }
+    @Sendable func save(_ kept: Secret) { text.withLock { $0 = kept } }
 
-/// Stands for the app's database.
-actor Rows: LeafStorage {
-    private var rows: [[UInt8]: [UInt32: LeafRow]] = [:]
-
-    func rows(of group: [UInt8]) -> [LeafRow] { Array(rows[group, default: [:]].values) }
-
-    func write(_ new: [LeafRow], deleting leaves: [UInt32], in group: [UInt8], now: UnixTime) {
-        for row in new { rows[group, default: [:]][row.leaf] = row }
-        for leaf in leaves { rows[group]?[leaf] = nil }
+    var hears: [Call] { calls.withLock { $0.filter(\.isStanding) } }
+    var rumors: [Secret] {
+        calls.withLock { $0.compactMap { if case .say(_, let rumor) = $0.way { rumor } else { nil } } }
     }
-
-    func forget(_ group: [UInt8]) { rows[group] = nil }
-
-    func purge(now: UnixTime) -> Int {
-        let before = rows.values.reduce(0) { $0 + $1.count }
-        rows = rows.mapValues { $0.filter { $0.value.expiresAt > now } }
-        return before - rows.values.reduce(0) { $0 + $1.count }
+    @Sendable func send(_ call: Call) async -> CallAnswer {
+        calls.withLock { $0.append(call) }
+        return .taken
     }
 }
 
