@@ -28,6 +28,8 @@ public struct DeviceError: PushError {
         case tooMany
         /// The protocol does not reach phones by this push service.
         case wrongService
+        /// The user has not asked for it.
+        case switchedOff
         /// No push of this protocol, or of none of these accounts: an app may have use for it elsewhere.
         case foreign
         /// It is for this device, and does not open with its keys.
@@ -45,6 +47,7 @@ public struct DeviceError: PushError {
             case .tooLarge: "There is more of it than allowed."
             case .tooMany: "There are more of them than a device has."
             case .wrongService: "The protocol does not reach phones by this push service."
+            case .switchedOff: "The user has not asked for it."
             case .foreign: "What arrived is not for this device."
             case .doesNotOpen: "What arrived does not open with this device's keys."
             case .malformedContent: "What arrived opened, and its content has a wrong form."
@@ -54,7 +57,7 @@ public struct DeviceError: PushError {
         /// Whose fault it is; the operator of what the app sets is its author.
         public var blame: Blame {
             switch self {
-            case .malformedKey, .malformedSetup, .tooMany, .wrongService: .operator
+            case .malformedKey, .malformedSetup, .tooMany, .wrongService, .switchedOff: .operator
             case .malformedKept: .ourselves
             case .malformedToken, .tooLarge, .foreign, .doesNotOpen, .malformedContent: .peer
             }
