@@ -92,12 +92,19 @@ let statusEndTargets: [String: Body] = [
             }
             precondition(KeptRows.write([again.row]) == KeptRows.write([inbox.row]))
         } else {
-            guard let origin = try? StatusOrigin(keeping: kept, key: statusClient) else { return }
-            let written = origin.encoded()
-            guard let again = try? StatusOrigin(keeping: written, key: statusClient) else {
+            if let origin = try? StatusOrigin(key: statusClient.secret, keeping: kept) {
+                let again = try? StatusOrigin(key: statusClient.secret, keeping: origin.kept)
+                precondition(again.map { $0.kept == origin.kept } ?? false, "we can read what we write")
+            }
+            // Whoever writes the head anew writes any rows.
+            guard let rows = KeptRows.read(kept, atMost: StatusLimits.originRowBytes),
+                let sender = try? StatusOriginRoutine(rows: rows, key: statusClient)
+            else { return }
+            let written = sender.rows
+            guard let again = try? StatusOriginRoutine(rows: written, key: statusClient) else {
                 preconditionFailure("we can read what we write")
             }
-            precondition(again.encoded() == written && origin.nextDeadline == nil)
+            precondition(KeptRows.write(again.rows) == KeptRows.write(written) && again.nextDeadline == nil)
         }
     }
 ]
@@ -185,8 +192,8 @@ private func judge(_ code: EndMessages.ContactCode?) {
 // MARK: one sender
 
 /// It has asked servers about the phone's owner; the query as they read it.
-private let asking: (origin: StatusOrigin, asked: MetadataMessage) = {
-    var (random, origin) = (SystemRandomNumberGenerator(), StatusOrigin(key: statusClient))
+private let asking: (origin: StatusOriginRoutine, asked: MetadataMessage) = {
+    var (random, origin) = (SystemRandomNumberGenerator(), StatusOriginRoutine(key: statusClient))
     origin.isSending = true
     let (person, note) = (waitingPhone.key.point, StatusNotification(messageID: Secret([9]), .direct))
     guard (try? origin.notify(note, to: [person], now: noon)) != nil else {
@@ -203,7 +210,7 @@ private let asking: (origin: StatusOrigin, asked: MetadataMessage) = {
 }()
 
 /// It has been told of an installation, and has asked for a push; the request as the server reads it.
-private let requesting: (origin: StatusOrigin, asked: MetadataMessage) = {
+private let requesting: (origin: StatusOriginRoutine, asked: MetadataMessage) = {
     var (random, origin) = (SystemRandomNumberGenerator(), asking.origin)
     let owner = waitingPhone.key
     var info = PushNotificationQueryInfo()
@@ -225,7 +232,7 @@ private let requesting: (origin: StatusOrigin, asked: MetadataMessage) = {
 }()
 
 /// Nobody answers any more: what is under way ends once.
-private func settle(_ origin: inout StatusOrigin) {
+private func settle(_ origin: inout StatusOriginRoutine) {
     var (random, now, settled) = (SystemRandomNumberGenerator(), noon + StatusLimits.answerWait, 0)
     for _ in 0..<200 {
         settled += origin.due(now: now, using: &random).settled.count

@@ -3,35 +3,38 @@ import StatusPush
 
 /// Pushes for others: servers are told of the messages that this account sends.
 struct AccountSending {
-    /// Keep `origin.encoded()` in the keychain.
-    private(set) var origin: StatusOrigin
-    private var random = SystemRandomNumberGenerator()
+    let origin: AppOrigin<StatusOrigin>
 
     /// - Parameter chatKey: the account's. Servers never see it.
-    init(chatKey: Secret, kept: Secret? = nil) throws {
-        let key = try Secp256k1KeyPair(secret: chatKey)
-        origin = try kept.map { try StatusOrigin(keeping: $0, key: key) } ?? StatusOrigin(key: key)
+    /// - Parameter kept: out of the keychain, `nil` the first time; `save` puts it there.
+    /// - Parameter send: the app's own Waku node. It publishes; follows topics, then it answers `.taken`; and
+    ///   asks a store for the history of a topic, each message of which goes to `heard` before its `.taken`.
+    init(
+        chatKey: Secret, kept: Secret?, save: @escaping @Sendable (Secret) -> Void,
+        send: @escaping @Sendable (Call) async -> CallAnswer,
+        settled: @escaping @Sendable (Settled) -> Void
+    ) throws {
+        origin = AppOrigin(
+            try StatusOrigin(key: chatKey, keeping: kept), save: save, send: send, settled: settled)
     }
 
     /// The user wants others to be pushed to, apart from wanting pushes. Nothing is sent before.
-    mutating func choose(sending: Bool) { origin.isSending = sending }
+    func choose(sending: Bool) async {
+        await origin.change { $0.isSending = sending }
+        await origin.work()
+    }
 
-    /// Topics whose messages go to `heard`.
-    var topics: [String] { origin.topics }
-
-    /// What to publish now, and contact codes whose history is to be read; come back at `nextDeadline`.
-    mutating func due() -> StatusOriginWork { origin.due(now: now(), using: &random) }
-
-    var nextDeadline: UnixTime? { origin.nextDeadline }
-
-    mutating func heard(_ message: WakuMessage) { _ = origin.receive(message, now: now()) }
-
-    /// After a history was read; its messages have gone to `heard`.
-    mutating func readHistory(of topic: String) { origin.readHistory(of: topic) }
+    /// A message has arrived on a topic that the call follows, or is in the history that it asks for. Let the
+    /// origin `work()` behind it, and once more at `origin.origin.nextDue`.
+    func heard(_ message: WakuMessage, for call: Call) async {
+        await origin.change { $0.answered(.waku(message), to: call, at: now()) }
+    }
 
     /// Tells somebody's phone of a message that was sent.
-    mutating func tell(_ person: PublicPoint, of id: Secret, text: Secret) throws {
+    func tell(_ person: PublicPoint, of id: Secret, text: Secret) async throws -> UInt64? {
         let message = StatusNotification(messageID: id, .direct, content: text)
-        _ = try origin.notify(message, to: [person], now: now())
+        let ids = try await origin.change { try $0.notify(message, to: [person], at: now()) }
+        await origin.work()
+        return ids.first
     }
 }

@@ -51,21 +51,34 @@ struct StatusApp {
         } catch let error as DeviceError {
             print("another notification: \(error.sentence)")
         }
-        var sending = try AccountSending(chatKey: vector.chatKey)
         guard let author = message.author else { throw Failure("somebody has sealed it") }
-        do {
-            try sending.tell(author, of: Secret([1]), text: Secret("hello".utf8))
-            throw Failure("nothing is sent unasked")
-        } catch let error as StatusError {
-            print("not sent: \(error.sentence)")
-        }
-        sending.choose(sending: true)
-        try sending.tell(author, of: Secret([1]), text: Secret("hello".utf8))
-        guard sending.due().histories.count == 1, sending.topics.count == 1 else {
-            throw Failure("the author's contact code is looked for")
-        }
+        try await send(to: author, vector)
         let isGone = try await restarted.stop()
         print(isGone ? "nobody has it" : "the server is told to forget it, \(node.published.count) messages")
+    }
+
+    /// Somebody whom no store and no server knows: their contact code is looked for, and servers are asked.
+    private static func send(to person: PublicPoint, _ vector: Vector) async throws {
+        let (keychain, node) = (Keychain(), Node())
+        let sending = try AccountSending(
+            chatKey: vector.chatKey, kept: nil, save: keychain.save, send: node.send,
+            settled: { print("\($0.reached) phones have it") })
+        do {
+            _ = try await sending.tell(person, of: Secret([1]), text: Secret("hello".utf8))
+            throw Failure("nothing is sent unasked")
+        } catch let error as DeviceError {
+            print("not sent: \(error.sentence)")
+        }
+        await sending.choose(sending: true)
+        _ = try await sending.tell(person, of: Secret([1]), text: Secret("hello".utf8))
+        guard node.histories.count == 1, node.published.count == 1, node.follows.count == 2 else {
+            throw Failure("a contact code is looked for, and servers are asked")
+        }
+        guard await sending.origin.origin.nextDue != nil else { throw Failure("it waits for servers") }
+        let kept = keychain.kept
+        _ = try AccountSending(
+            chatKey: vector.chatKey, kept: kept, save: keychain.save, send: node.send, settled: { _ in })
+        print("servers are asked on \(node.published[0].contentTopic)")
     }
 }
 
@@ -82,6 +95,9 @@ final class Node: Sendable {
     var follows: [Call] { calls.withLock { $0.filter(\.isStanding) } }
     var published: [WakuMessage] {
         calls.withLock { $0.compactMap { if case .publish(let message) = $0.way { message } else { nil } } }
+    }
+    var histories: [String] {
+        calls.withLock { $0.compactMap { if case .history(let topic) = $0.way { topic } else { nil } } }
     }
     @Sendable func send(_ call: Call) async -> CallAnswer {
         calls.withLock { $0.append(call) }

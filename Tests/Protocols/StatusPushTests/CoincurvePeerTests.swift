@@ -104,7 +104,7 @@ struct CoincurvePeerTests {
 
     private func origin(_ made: JSONValue) throws -> JSONValue {
         var random = SeededRandom(seed: 72)
-        var origin = StatusOrigin(key: Draw.keyPair(&random))
+        var origin = StatusOriginRoutine(key: Draw.keyPair(&random))
         origin.isSending = true
         let friend = try #require(PublicPoint(made.bytes("friend")))
         let text = try #require(made["text"]?.string)

@@ -69,7 +69,7 @@ struct RelayConversationTests {
         }
 
         mutating func settle(
-            _ origin: inout StatusOrigin, for span: Duration = .zero
+            _ origin: inout StatusOriginRoutine, for span: Duration = .zero
         ) async -> [StatusDispatch] {
             var settled: [StatusDispatch] = []
             let end = now + span
@@ -132,7 +132,7 @@ struct RelayConversationTests {
         try await withNetwork { network in
             var bob = try Self.phone(&network)
             #expect(await network.settle(&bob) == network.keys.map { .registered($0.point) })
-            var alice = StatusOrigin(key: Draw.keyPair(&network.random))
+            var alice = StatusOriginRoutine(key: Draw.keyPair(&network.random))
             alice.isSending = true
             _ = try alice.notify(Self.message(1), to: [bob.key.point], now: network.now)
             let settled = await network.settle(&alice)
@@ -157,7 +157,7 @@ struct RelayConversationTests {
             var bob = try Self.phone(&network)
             _ = await network.settle(&bob)
             network.isDown[0] = true
-            var alice = StatusOrigin(key: Draw.keyPair(&network.random))
+            var alice = StatusOriginRoutine(key: Draw.keyPair(&network.random))
             alice.isSending = true
             for byte in 1...4 {
                 _ = try alice.notify(Self.message(UInt8(byte)), to: [bob.key.point], now: network.now)
@@ -177,7 +177,7 @@ struct RelayConversationTests {
             settings.contacts = [Draw.keyPair(&network.random).point]
             try bob.apply(settings)
             _ = await network.settle(&bob)
-            var alice = StatusOrigin(key: Draw.keyPair(&network.random))
+            var alice = StatusOriginRoutine(key: Draw.keyPair(&network.random))
             alice.isSending = true
             _ = try alice.notify(Self.message(1), to: [bob.key.point], now: network.now)
             _ = await network.settle(&alice)
@@ -205,7 +205,7 @@ struct RelayConversationTests {
             bob.switchOff()
             #expect(await network.settle(&bob) == network.keys.map { .unregistered($0.point) })
             #expect(bob.isForgotten)
-            var alice = StatusOrigin(key: Draw.keyPair(&network.random))
+            var alice = StatusOriginRoutine(key: Draw.keyPair(&network.random))
             alice.isSending = true
             _ = try alice.notify(Self.message(1), to: [bob.key.point], now: network.now)
             let settled = await network.settle(&alice, for: .seconds(120))

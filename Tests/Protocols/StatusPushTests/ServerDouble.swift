@@ -191,8 +191,8 @@ struct StatusWorld {
         return device
     }
 
-    mutating func sender(_ key: Secp256k1KeyPair? = nil) -> StatusOrigin {
-        var origin = StatusOrigin(key: key ?? keyPair())
+    mutating func sender(_ key: Secp256k1KeyPair? = nil) -> StatusOriginRoutine {
+        var origin = StatusOriginRoutine(key: key ?? keyPair())
         origin.isSending = true
         return origin
     }
@@ -219,7 +219,7 @@ struct StatusWorld {
     }
 
     /// Does what is due at a sender, until nothing is due at this moment.
-    mutating func settle(_ origin: inout StatusOrigin) throws {
+    mutating func settle(_ origin: inout StatusOriginRoutine) throws {
         for _ in 0..<20 {
             let work = origin.due(now: now, using: &random)
             settled += work.settled
@@ -240,7 +240,7 @@ struct StatusWorld {
     }
 
     /// The same over some time: everything happens when it is due.
-    mutating func settle(_ origin: inout StatusOrigin, for span: Duration) throws {
+    mutating func settle(_ origin: inout StatusOriginRoutine, for span: Duration) throws {
         let end = now + span
         try settle(&origin)
         while let next = origin.nextDeadline, next <= end {

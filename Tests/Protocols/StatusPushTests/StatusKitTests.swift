@@ -308,7 +308,3 @@ struct StatusKitTests {
         #expect(device.due(at: world.now).count == 2)
     }
 }
-
-extension Call {
-    fileprivate var message: WakuMessage? { if case .publish(let message) = way { message } else { nil } }
-}

@@ -1,14 +1,14 @@
-public import PushModel
+package import PushModel
 import Secp256k1Keys
 
 /// What arrives: contact codes, answers to queries, and reports (§12).
-extension StatusOrigin {
+extension StatusOriginRoutine {
     /// Takes a message of one of ``topics``, or of a history.
     ///
     /// - Returns: whether it told something: what is for somebody else, of another protocol, from a server
     ///   that was not asked, or not authorised by the person it speaks of, is passed over.
     @discardableResult
-    public mutating func receive(_ message: WakuMessage, now: UnixTime) -> Bool {
+    package mutating func receive(_ message: WakuMessage, now: UnixTime) -> Bool {
         for person in targets.keys {
             guard let pushKey = targets[person]?.pushKey,
                 message.contentTopic == WakuTopic.contactCode(of: pushKey).contentTopic
@@ -101,16 +101,19 @@ extension StatusOrigin {
             jobs[job]?.parts[place].state = .taken
             return
         }
+        let fault: StatusDispatch.Fault
         switch report.error {
         case .wrongToken:
+            fault = .wrongToken
             targets[person]?.forget(installation, at: request.server, token: token)
             // Two servers that say so are one reason to ask.
             let isAsked = targets[person]?.lastQuery.map { now.since($0) < StatusLimits.answerWait } ?? false
             if !isAsked { targets[person]?.mustQuery = true }
         case .notRegistered:
+            fault = .notRegistered
             targets[person]?.forget(installation, at: request.server, token: token)
-        default: break
+        default: fault = .serverFailed
         }
-        again(job, installation, after: request.id, now)
+        again(job, installation, after: request.id, fault, now)
     }
 }

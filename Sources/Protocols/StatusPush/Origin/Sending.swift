@@ -1,29 +1,28 @@
-public import PushModel
+package import PushModel
 import Secp256k1Keys
 import WireFormats
 
 /// What is due: history, queries, requests and their repetition (§12).
-extension StatusOrigin {
+extension StatusOriginRoutine {
     /// What is to be done now.
     ///
     /// Coordinates come from the contact code, whose history is read once; then from servers, asked with an
     /// ephemeral key once a day at most for each person. Each installation is told by one server; after 3 s
     /// of silence by another.
-    public mutating func due(
+    package mutating func due(
         now: UnixTime, using generator: inout some RandomNumberGenerator
-    ) -> StatusOriginWork {
-        var work = StatusOriginWork()
+    ) -> OriginWork {
+        var work = OriginWork()
         expire(now)
         for id in jobs.keys.sorted() { advance(id, &work, now, &generator) }
         send(&work, now, &generator)
         for id in jobs.keys.sorted() { closeIfOver(id) }
-        work.settled = settled
-        settled = []
+        work.settled = takeSettled()
         return work
     }
 
     /// The history of a contact code has been read; or could not be, which comes to the same.
-    public mutating func readHistory(of topic: String) {
+    package mutating func readHistory(of topic: String) {
         for person in targets.keys {
             guard let key = targets[person]?.pushKey,
                 WakuTopic.contactCode(of: key).contentTopic == topic
@@ -46,7 +45,9 @@ extension StatusOrigin {
             guard age >= answerWait || age < .zero else { continue }
             requests[place].isLate = true
             let request = requests[place]
-            for part in request.parts { again(part.job, part.installation, after: request.id, now) }
+            for part in request.parts {
+                again(part.job, part.installation, after: request.id, .noAnswer, now)
+            }
         }
         requests.removeAll { Self.isOver($0.since, now) }
         queries.removeAll { Self.isOver($0.since, now) }
@@ -58,27 +59,71 @@ extension StatusOrigin {
     }
 
     /// One more attempt for an installation: at another server at once if there is one, else after a pause.
-    mutating func again(_ job: UInt64, _ installation: Secret, after request: UInt64, _ now: UnixTime) {
+    mutating func again(
+        _ job: UInt64, _ installation: Secret, after request: UInt64, _ fault: StatusDispatch.Fault,
+        _ now: UnixTime
+    ) {
         guard let place = jobs[job]?.parts.firstIndex(where: { $0.installation == installation }),
             var part = jobs[job]?.parts[place], case .underWay(request) = part.state,
             let target = jobs[job].flatMap({ targets[$0.person] })
         else { return }
+        part.fault = part.fault ?? fault
         let others = target.servers(of: installation).filter { !part.tried.contains($0.server) }
         if part.attempts >= StatusLimits.requestAttempts {
             part.state = .failed
+        } else if fault == .unpublished {
+            // It says nothing of the server. A node that has just failed may fail again at once.
+            _ = part.tried.popLast()
+            part.state = .waiting(until: pause(part, now))
         } else if !others.isEmpty {
             part.state = .ready
         } else {
             part.tried = []
-            part.state = .waiting(until: now + requestPause * (part.attempts << part.attempts))
+            part.state = .waiting(until: pause(part, now))
         }
         jobs[job]?.parts[place] = part
+    }
+
+    private func pause(_ part: Part, _ now: UnixTime) -> UnixTime {
+        now + requestPause * (part.attempts << part.attempts)
+    }
+
+    // MARK: the node
+
+    /// The node has not published what it was given: nobody was asked, and no server is to blame. It is tried
+    /// again, as often as a server that does not answer. An answer that comes all the same counts.
+    mutating func unsent(_ matter: OriginWork.Matter, _ now: UnixTime) {
+        switch matter {
+        case .query(let id):
+            guard let place = queries.firstIndex(where: { $0.id == id }) else { return }
+            queries[place].isUnsent = true
+            let person = queries[place].person
+            targets[person]?.lastQuery = nil
+            if queries[place].isAgain { targets[person]?.mustQuery = true }
+            for (id, job) in jobs where job.person == person {
+                guard case .asking = job.phase else { continue }
+                jobs[id]?.refusals += 1
+                if job.refusals + 1 < StatusLimits.requestAttempts {
+                    jobs[id]?.phase = .unasked
+                } else {
+                    end(id, .noToken)
+                }
+            }
+        case .request(let id):
+            guard let place = requests.firstIndex(where: { $0.id == id }), !requests[place].isLate else {
+                return
+            }
+            requests[place].isLate = true
+            let parts = requests[place].parts
+            for part in parts { again(part.job, part.installation, after: id, .unpublished, now) }
+            for job in Set(parts.map(\.job)) { closeIfOver(job) }
+        }
     }
 
     // MARK: one notification
 
     private mutating func advance(
-        _ id: UInt64, _ work: inout StatusOriginWork, _ now: UnixTime,
+        _ id: UInt64, _ work: inout OriginWork, _ now: UnixTime,
         _ generator: inout some RandomNumberGenerator
     ) {
         guard let job = jobs[id], let target = targets[job.person] else {
@@ -158,12 +203,12 @@ extension StatusOrigin {
     ///
     /// - Returns: `false`: it is time, and there is no room for one more query.
     private mutating func ask(
-        _ person: PublicPoint, _ work: inout StatusOriginWork, _ now: UnixTime,
+        _ person: PublicPoint, _ work: inout OriginWork, _ now: UnixTime,
         _ generator: inout some RandomNumberGenerator
     ) -> Bool {
         guard var target = targets[person] else { return true }
         let isUnderWay = queries.contains {
-            $0.person == person && now.since($0.since) < answerWait
+            $0.person == person && !$0.isUnsent && now.since($0.since) < answerWait
         }
         let age = target.lastQuery.map { now.since($0) }
         let isTime = age.map { $0 >= StatusLimits.queryPeriod || $0 < .zero } ?? true
@@ -172,6 +217,7 @@ extension StatusOrigin {
         let topic = WakuTopic.query(of: StatusHash.person(target.pushKey))
         let topicKey = target.queryTopicKey ?? TopicKey.derive(from: topic)
         target.queryTopicKey = topicKey
+        let isAgain = target.mustQuery
         target.lastQuery = now
         target.mustQuery = false
         targets[person] = target
@@ -180,17 +226,20 @@ extension StatusOrigin {
         let sealed = EndMessages.seal(
             .query, query.encoded(), signedBy: key, on: topic, topicKey: topicKey, now,
             &generator)
-        queries.append(Query(key: key, messageID: sealed.id, person: person, since: now))
-        work.messages.append(sealed.message)
+        let id = nextID
+        nextID += 1
+        queries.append(
+            Query(
+                id: id, key: key, messageID: sealed.id, person: person, since: now, isAgain: isAgain))
+        work.publishing.append((sealed.message, .query(id)))
         return true
     }
 
     /// A query whose answer is late makes way for one that is to be asked now.
     private mutating func makeRoomForQuery(_ now: UnixTime) -> Bool {
         if queries.count < StatusLimits.originCalls { return true }
-        guard let place = queries.firstIndex(where: { now.since($0.since) >= answerWait }) else {
-            return false
-        }
+        let place = queries.firstIndex { $0.isUnsent || now.since($0.since) >= answerWait }
+        guard let place else { return false }
         queries.remove(at: place)
         return true
     }
@@ -206,12 +255,12 @@ extension StatusOrigin {
     /// When there is room for one more query.
     func roomForQuery() -> UnixTime {
         guard queries.count >= StatusLimits.originCalls else { return .distantPast }
-        return queries.map { $0.since + answerWait }.min() ?? .distantPast
+        return queries.map { $0.isUnsent ? .distantPast : $0.since + answerWait }.min() ?? .distantPast
     }
 
     /// Requests for all that is ready: one for each message and server.
     private mutating func send(
-        _ work: inout StatusOriginWork, _ now: UnixTime, _ generator: inout some RandomNumberGenerator
+        _ work: inout OriginWork, _ now: UnixTime, _ generator: inout some RandomNumberGenerator
     ) {
         var groups: [Group] = []
         for id in jobs.keys.sorted() {
@@ -238,7 +287,8 @@ extension StatusOrigin {
             }
         }
         for group in groups where makeRoomForRequest() {
-            work.messages.append(request(group, now, &generator))
+            let (message, id) = request(group, now, &generator)
+            work.publishing.append((message, .request(id)))
         }
     }
 
@@ -263,7 +313,7 @@ extension StatusOrigin {
     /// repeat, and cannot tell that two are of one sender.
     private mutating func request(
         _ group: Group, _ now: UnixTime, _ generator: inout some RandomNumberGenerator
-    ) -> WakuMessage {
+    ) -> (message: WakuMessage, id: UInt64) {
         var message = PushNotificationRequest(requests: [], messageID: group.messageID)
         var parts: [(job: UInt64, installation: Secret, token: Secret, hash: Secret)] = []
         let id = nextID
@@ -282,9 +332,10 @@ extension StatusOrigin {
         requests.append(
             Request(
                 id: id, key: key, server: group.server, messageID: group.messageID, since: now, parts: parts))
-        return EndMessages.seal(
+        let sealed = EndMessages.seal(
             .request, message.encoded(), signedBy: key, to: group.server,
             on: WakuTopic.partitioned(of: group.server), now, &generator)
+        return (sealed, id)
     }
 
     private func entry(

@@ -33,4 +33,12 @@ extension StatusLimits {
     public static let triedKeys = 2_400
     /// What an origin reads back of what it has kept: 2,000 people with a few installations each.
     public static let originRowBytes = 8 << 20
+    /// What it keeps of people: of the above, without the head.
+    static let originPeopleBytes = originRowBytes - 1_024
+    /// Messages of which the node has not yet said whether it has published them: all queries and requests.
+    /// Of an app that never says it the oldest are forgotten.
+    static let originUnderWay = 2 * originCalls
+    /// Earlier `follow` calls whose messages still count: a node hands over what it has while a new one is on
+    /// its way.
+    static let formerFollows = 8
 }

@@ -1,21 +1,21 @@
 import Primitives
-public import PushModel
-public import Secp256k1Keys
+package import PushModel
+package import Secp256k1Keys
 import WireFormats
 
-/// The sending client: one account that tells servers of its messages (§12). A value; it sends nothing.
+/// What is below a ``StatusOrigin``: one account that tells servers of its messages (§12).
 ///
-/// It is off until ``isSending`` is set, because the user has to ask for it, apart from receiving. Then the
-/// app calls ``notify(_:to:now:)``, does what ``due(now:using:)`` returns, follows ``topics``, brings each
-/// message there to ``receive(_:now:)``, and comes back at ``nextDeadline``. Notifications that are under
-/// way are not kept over a restart: they are worth less than a minute.
-public struct StatusOrigin: Sendable {
+/// It is off until ``isSending`` is set. Then ``notify(_:to:now:)`` takes messages, ``due(now:using:)``
+/// returns what is to be done, each message on ``topics`` goes to ``receive(_:now:)``, and it is asked again
+/// at ``nextDeadline``. Notifications that are under way are not kept over a restart: they are worth less
+/// than a minute.
+package struct StatusOriginRoutine: Sendable {
     /// The account's chat key. Servers never see it: queries and requests are made with keys of their own.
-    public let key: Secp256k1KeyPair
+    package let key: Secp256k1KeyPair
     /// Whether the user wants pushes sent.
-    public var isSending = false
+    package var isSending = false
     /// Most installations of one person that a message goes to, three at least.
-    public var installationLimit = 8
+    package var installationLimit = 8
     /// How long servers' answers are waited for: a report before another server is asked, and coordinates
     /// before nobody is known to have any; less than ``StatusLimits/lateAnswer``. Whoever would rather wait
     /// than ask twice, as on a slow machine, lengthens it; once one server has told coordinates, others are
@@ -49,6 +49,8 @@ public struct StatusOrigin: Sendable {
         let person: PublicPoint
         var phase = Phase.new
         var parts: [Part] = []
+        /// How often the node has not published what asks for the person.
+        var refusals = 0
     }
 
     /// The notification for one installation.
@@ -65,6 +67,8 @@ public struct StatusOrigin: Sendable {
         var state = State.ready
         var attempts = 0
         var tried: [PublicPoint] = []
+        /// What went wrong first.
+        var fault: StatusDispatch.Fault?
 
         var isOver: Bool {
             switch state {
@@ -72,13 +76,20 @@ public struct StatusOrigin: Sendable {
             case .ready, .underWay, .waiting: false
             }
         }
+
+        var isFailed: Bool { if case .failed = state { true } else { false } }
     }
 
     struct Query: Sendable {
+        let id: UInt64
         let key: Secp256k1KeyPair
         let messageID: Secret
         let person: PublicPoint
         let since: UnixTime
+        /// Whether a server had said that a token is wrong.
+        let isAgain: Bool
+        /// Whether the node says that it has not published it. An answer counts all the same.
+        var isUnsent = false
     }
 
     struct Request: Sendable {
@@ -93,37 +104,37 @@ public struct StatusOrigin: Sendable {
         var isLate = false
     }
 
-    public init(key: Secp256k1KeyPair) { self.key = key }
+    package init(key: Secp256k1KeyPair) { self.key = key }
 
     // MARK: people
 
     /// People whose contact codes are followed: contacts, and members of groups. ``notify(_:to:now:)`` adds
     /// whoever is missing; the one that was used longest ago makes room.
-    public mutating func follow(_ person: PublicPoint, now: UnixTime) {
+    package mutating func follow(_ person: PublicPoint, now: UnixTime) {
         if targets[person] == nil { makeRoom() }
         targets[person, default: StatusTarget(person, now: now)].usedAt = now
     }
 
     /// Anonymous mode: a contact has told the key that it registers with. Its contact code is followed from
     /// now on, and what was known of the chat key's registrations is forgotten.
-    public mutating func learn(pushKey: PublicPoint, of person: PublicPoint, now: UnixTime) {
+    package mutating func learn(pushKey: PublicPoint, of person: PublicPoint, now: UnixTime) {
         follow(person, now: now)
         guard targets[person]?.pushKey != pushKey else { return }
         targets[person] = StatusTarget(pushKey, now: now)
     }
 
-    public mutating func forget(_ person: PublicPoint) {
+    package mutating func forget(_ person: PublicPoint) {
         targets[person] = nil
         for (id, job) in jobs where job.person == person { end(id, .noToken) }
     }
 
     /// An installation of a person has done something; those that did so last are notified first.
-    public mutating func saw(_ installation: String, of person: PublicPoint, at time: UnixTime) {
+    package mutating func saw(_ installation: String, of person: PublicPoint, at time: UnixTime) {
         targets[person]?.saw(Secret(installation.utf8), at: time)
     }
 
     /// How many installations of a person can be notified.
-    public func installations(of person: PublicPoint) -> Int {
+    package func installations(of person: PublicPoint) -> Int {
         targets[person]?.installations(nil, atMost: StatusLimits.mostInstallations).count ?? 0
     }
 
@@ -132,9 +143,9 @@ public struct StatusOrigin: Sendable {
     /// Takes a notification for some people; a message in a group goes to all its members in one call, so
     /// that those of one server share a request.
     ///
-    /// - Returns: a number for each person, in order, under which ``StatusOriginWork/settled`` tells the end.
+    /// - Returns: a number for each person, in order, under which ``OriginWork/settled`` tells the end.
     /// - Throws: `.sendingIsOff`; `.tooManyNotifications` when there is no room; nothing is taken then.
-    public mutating func notify(
+    package mutating func notify(
         _ notification: StatusNotification, to people: [PublicPoint], now: UnixTime
     ) throws(StatusError) -> [UInt64] {
         guard isSending else { throw StatusError(.sendingIsOff) }
@@ -150,15 +161,21 @@ public struct StatusOrigin: Sendable {
         }
     }
 
+    /// Whether a notification is under way.
+    var isBusy: Bool { !jobs.isEmpty }
+
+    /// Whether ``topics`` has some.
+    var hasTopics: Bool { !targets.isEmpty || !queries.isEmpty || !requests.isEmpty }
+
     /// Topics to follow: contact codes of the people who are known, and answers to what was asked.
-    public var topics: [String] {
+    package var topics: [String] {
         let codes = targets.values.map { WakuTopic.contactCode(of: $0.pushKey).contentTopic }
         let keys = queries.map(\.key) + requests.map(\.key)
         return Array(Set(codes + keys.map { WakuTopic.partitioned(of: $0.point).contentTopic })).sorted()
     }
 
     /// When ``due(now:using:)`` has something; `nil` when nothing waits for time.
-    public var nextDeadline: UnixTime? {
+    package var nextDeadline: UnixTime? {
         if !settled.isEmpty { return .distantPast }
         var times = requests.filter { !$0.isLate }.map { $0.since + answerWait }
         for job in jobs.values {
@@ -186,8 +203,19 @@ public struct StatusOrigin: Sendable {
     // MARK: parts
 
     mutating func end(_ id: UInt64, _ outcome: StatusDispatch.Outcome) {
-        guard jobs.removeValue(forKey: id) != nil else { return }
-        settled.append(StatusDispatch(id: id, outcome: outcome))
+        guard let job = jobs.removeValue(forKey: id) else { return }
+        var fault: StatusDispatch.Fault?
+        switch outcome {
+        case .noToken: fault = job.refusals > 0 ? .unpublished : .noToken
+        case .taken: fault = job.parts.lazy.filter(\.isFailed).compactMap(\.fault).first
+        }
+        settled.append(StatusDispatch(id: id, outcome: outcome, fault: fault))
+    }
+
+    /// What ``due(now:using:)`` would tell of notifications that have ended.
+    mutating func takeSettled() -> [StatusDispatch] {
+        defer { settled = [] }
+        return settled
     }
 
     private mutating func makeRoom() {
@@ -201,11 +229,11 @@ public struct StatusOrigin: Sendable {
 
     /// The same client after a restart.
     ///
-    /// - Throws: `.malformedRow` for what ``encoded()`` has not written.
-    public init(keeping kept: Secret, key: Secp256k1KeyPair) throws(StatusError) {
-        guard let rows = KeptRows.read(kept, atMost: StatusLimits.originRowBytes), let head = rows.first,
-            head.count == 2, let limit = Int(head[1].word), limit >= 0
-        else { throw StatusError(.malformedRow) }
+    /// - Throws: `.malformedRow` for what ``rows`` has not written.
+    package init(rows: [[Secret]], key: Secp256k1KeyPair) throws(StatusError) {
+        guard let head = rows.first, head.count == 2, let limit = Int(head[1].word), limit >= 0 else {
+            throw StatusError(.malformedRow)
+        }
         self.key = key
         isSending = head[0].word == "on"
         installationLimit = limit
@@ -225,12 +253,43 @@ public struct StatusOrigin: Sendable {
         }
     }
 
-    /// What to keep over a restart, where the app keeps its keys: it holds people's access tokens.
-    public func encoded() -> Secret {
-        let people = targets.sorted { $0.key.compressed.lexicographicallyPrecedes($1.key.compressed) }
+    /// What to keep over a restart: it holds people's access tokens.
+    package var rows: [[Secret]] { rows(atMost: StatusLimits.originPeopleBytes) }
+
+    /// The same, bounded, because servers and people say how much there is to keep of them.
+    ///
+    /// - Parameter bytes: of people's rows as JSON. Those who were notified longest ago are left out where
+    ///   there is no room.
+    package func rows(atMost bytes: Int) -> [[Secret]] {
         let head = [
             Secret((isSending ? "on" : "off").utf8), Secret(String(max(installationLimit, 0)).utf8)
         ]
-        return KeptRows.write([head] + people.flatMap { $0.value.rows($0.key) })
+        let latest = targets.sorted { left, right in
+            if left.value.usedAt != right.value.usedAt { return left.value.usedAt > right.value.usedAt }
+            return left.key.compressed.lexicographicallyPrecedes(right.key.compressed)
+        }
+        let asked = Set(jobs.values.filter(\.isAsking).map(\.person))
+        var people: [(key: PublicPoint, rows: [[Secret]])] = []
+        var room = bytes
+        for (person, var target) in latest {
+            // What is waited for is lost with this run, and the next has to ask again.
+            if asked.contains(person) { target.lastQuery = nil }
+            let rows = target.rows(person)
+            room -= KeptRows.write(rows).count
+            guard room >= 0 else { break }
+            people.append((person, rows))
+        }
+        people.sort { $0.key.compressed.lexicographicallyPrecedes($1.key.compressed) }
+        return [head] + people.flatMap(\.rows)
+    }
+}
+
+extension StatusOriginRoutine.Job {
+    /// Whether servers' answers about the person are waited for, or a place to ask them.
+    fileprivate var isAsking: Bool {
+        switch phase {
+        case .unasked, .asking: true
+        case .new, .history, .sending: false
+        }
     }
 }

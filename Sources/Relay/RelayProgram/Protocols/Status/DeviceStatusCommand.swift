@@ -250,7 +250,7 @@ struct DeviceSendStatusCommand: SealbellCommand {
         let text =
             try textFile.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
             ?? shell.input(Self.textBytes)
-        let outcome: StatusDispatch.Outcome?
+        let outcome: Settled?
         do {
             var origin = try member.sender()
             // Ten seconds: whoever waits at a command line would rather wait than ask twice, on a slow
@@ -260,7 +260,7 @@ struct DeviceSendStatusCommand: SealbellCommand {
                 StatusNotification(
                     messageID: Secret(shell.world.randomBytes(32)), .direct,
                     content: text.count > 0 ? text : nil),
-                to: [person], now: shell.world.now())
+                to: [person], at: shell.world.now())
             let ready = origin
             let (kept, settled) = try await place.converse(member, shell) { (line) throws(NodeFault) in
                 var origin = ready
@@ -268,18 +268,18 @@ struct DeviceSendStatusCommand: SealbellCommand {
                 return (origin, settled)
             }
             member.keep(kept)
-            outcome = settled.first?.outcome
-        } catch let error as StatusError {
+            outcome = settled.first
+        } catch let error as DeviceError {
             throw CommandFailure(.failed, error.sentence)
         }
         try member.write(place.path(shell))
-        switch outcome {
-        case .taken(let installations, let failed):
-            shell.out("taken for \(installations) of \(installations + failed) phones")
-            return installations > 0 ? .done : .failed
-        case .noToken: throw CommandFailure(.failed, "The person has no phone that may be pushed to.")
-        case nil: throw CommandFailure(.unavailable, "No server has answered.")
+        guard let outcome else { throw CommandFailure(.unavailable, "No server has answered.") }
+        let phones = outcome.reached + outcome.missed
+        guard phones > 0 else {
+            throw CommandFailure(.failed, "The person has no phone that may be pushed to.")
         }
+        shell.out("taken for \(outcome.reached) of \(phones) phones")
+        return outcome.reached > 0 ? .done : .failed
     }
 }
 

@@ -62,19 +62,25 @@ struct NodeLine: Sendable {
     /// Tells until what was to be told is settled.
     ///
     /// - Returns: what is settled in time.
-    func settle(_ origin: inout StatusOrigin) async throws(NodeFault) -> [StatusDispatch] {
-        var random = SystemRandomNumberGenerator()
+    func settle(_ origin: inout StatusOrigin) async throws(NodeFault) -> [Settled] {
         let end = world.instant() + patience
         while true {
-            let work = origin.due(now: world.now(), using: &random)
-            for topic in work.histories {
-                for message in try await history(of: topic) { origin.receive(message, now: world.now()) }
-                origin.readHistory(of: topic)
+            for call in origin.due(at: world.now()) {
+                switch call.way {
+                case .publish(let message): try await calls.publish(message)
+                case .history(let topic):
+                    for message in try await history(of: topic) {
+                        origin.answered(.waku(message), to: call, at: world.now())
+                    }
+                // What it is to follow it hears below; there are no others.
+                case .follow, .http, .say, .hear, .event, .lookUp: break
+                }
+                origin.answered(.taken, to: call, at: world.now())
             }
-            for message in work.messages { try await calls.publish(message) }
             // Not before: what is due for others is not said twice.
-            if !work.settled.isEmpty { return work.settled }
-            for message in try await heard(origin.topics) { origin.receive(message, now: world.now()) }
+            let settled = origin.takeSettled()
+            if !settled.isEmpty { return settled }
+            for message in try await heard(origin.topics) { origin.heard(message, at: world.now()) }
             guard world.instant() < end, await rest() else { return [] }
         }
     }

@@ -30,15 +30,14 @@ struct PlayedMember {
     ) throws(CommandFailure) {
         (self.service, self.node, self.servers, self.topic) = (service, node, servers, topic)
         self.token = token ?? PlayedFile.inventToken(isApple: service == .apns, world)
-        let key = Secp256k1KeyPair.generate(world)
-        secret = key.secret
-        var origin = StatusOrigin(key: key)
-        // Whoever sends from the command line has asked for it.
-        origin.isSending = true
-        self.origin = origin.encoded()
-        device = Secret([])
+        secret = Secp256k1KeyPair.generate(world).secret
+        (device, origin) = (Secret([]), Secret([]))
         do throws(DeviceError) {
             keep(try StatusDevice(Self.setup(secret, servers, topic)))
+            var origin = try StatusOrigin(key: secret)
+            // Whoever sends from the command line has asked for it.
+            origin.isSending = true
+            keep(origin)
         } catch { throw CommandFailure(.usage, error.sentence) }
     }
 
@@ -76,10 +75,10 @@ struct PlayedMember {
         get throws(DeviceError) { service == .apns ? try .apns(hex: token.word) : try .fcm(token.word) }
     }
 
-    func sender() throws -> StatusOrigin { try StatusOrigin(keeping: origin, key: try key) }
+    func sender() throws(DeviceError) -> StatusOrigin { try StatusOrigin(key: secret, keeping: origin) }
 
     mutating func keep(_ device: StatusDevice) { self.device = device.kept }
-    mutating func keep(_ origin: StatusOrigin) { self.origin = origin.encoded() }
+    mutating func keep(_ origin: StatusOrigin) { self.origin = origin.kept }
 
     // MARK: The file
 

@@ -71,16 +71,15 @@ struct StatusDemo: PhonesDemo {
         guard try await line.settle(&device) == [.registered(server)] else {
             throw DemoFault(words: "the server did not register the phone")
         }
-        var origin = StatusOrigin(key: .generate(world))
+        var origin = try StatusOrigin(key: Secp256k1KeyPair.generate(world).secret)
         origin.isSending = true
         // A late answer counts for a minute.
         origin.answerWait = min(patience, .seconds(45))
         let id = Secret(world.randomBytes(32))
         _ = try origin.notify(
             StatusNotification(messageID: id, .direct, content: Secret(Self.text.utf8)),
-            to: [setup.account], now: world.now())
-        guard let outcome = try await line.settle(&origin).first?.outcome,
-            outcome == .taken(installations: 1, failed: 0)
+            to: [setup.account], at: world.now())
+        guard let outcome = try await line.settle(&origin).first, outcome.reached == 1, outcome.missed == 0
         else { throw DemoFault(words: "the server did not take the request") }
         let delivery = try await first(of: phone.deliveries)
         var opened: Secret?

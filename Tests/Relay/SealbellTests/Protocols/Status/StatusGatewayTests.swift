@@ -301,8 +301,8 @@ struct StatusGatewayTests {
                 let ids = try alice.origin.notify(
                     StatusNotification(
                         messageID: Secret(World.live.randomBytes(32)), .group(chat: Secret("chat".utf8))),
-                    to: [bob.point, carol.point], now: World.live.now())
-                var settled: [StatusDispatch] = []
+                    to: [bob.point, carol.point], at: World.live.now())
+                var settled: [Settled] = []
                 // Bound: each settles once.
                 while settled.count < 2 {
                     let some = try await alice.line.settle(&alice.origin)
@@ -396,7 +396,7 @@ struct StatusGatewayTests {
             gorush.turn(.silent)
             _ = try alice.origin.notify(
                 StatusNotification(messageID: Secret(World.live.randomBytes(32)), .direct), to: [bob.point],
-                now: World.live.now())
+                at: World.live.now())
             let (line, ready) = (alice.line, alice.origin)
             async let settled = line.settled(ready)
             try await relay.until(

@@ -120,7 +120,7 @@ final class StatusMember {
         token = service == .apns ? hex : "c\(hex.prefix(20)):APA91b\(hex)\(hex)"
         deviceToken = service == .apns ? try .apns(hex: token) : try .fcm(token)
         device = try StatusDevice(StatusSetup(key: key.secret, bundleID: topic, servers: []))
-        origin = StatusOrigin(key: key)
+        origin = try StatusOrigin(key: key.secret)
         origin.isSending = true
         // On a slow machine an answer takes longer than senders wait; then they ask once more, or give up.
         origin.answerWait = .seconds(45)
@@ -182,7 +182,7 @@ final class StatusMember {
         _ = try origin.notify(
             StatusNotification(
                 messageID: Secret(World.live.randomBytes(32)), .direct, content: Secret(text.utf8)),
-            to: [other], now: World.live.now())
+            to: [other], at: World.live.now())
         return try await line.settle(&origin).first?.outcome
     }
 
@@ -200,6 +200,13 @@ final class StatusMember {
     }
 
     var point: PublicPoint { key.point }
+}
+
+extension Settled {
+    /// What servers said.
+    var outcome: StatusDispatch.Outcome {
+        reached + missed > 0 ? .taken(installations: reached, failed: missed) : .noToken
+    }
 }
 
 extension StatusDispatch.Outcome {

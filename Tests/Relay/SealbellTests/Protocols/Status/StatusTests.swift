@@ -40,7 +40,7 @@ struct StatusTests {
                         let first = try await apple.next("a push")
                         #expect(try bob.text(first) == "see you at nine")
                         #expect(first.topic == StatusMember.topic && first.priority == 10)
-                        #expect(try carol.text(first) == nil, "it is for somebody else")
+                        #expect(throws: DeviceError(.foreign)) { try carol.text(first) }
                         let json = try JSONValue.parse(first.body)
                         #expect(json["aps"]?["alert"]?.string == "You have a new message")
                         #expect(try await alice.tell(carol.point, "at ten") == .delivered)
