@@ -109,8 +109,9 @@ struct MarmotKitTests {
         #expect(!group.members[0].device.isGone)
         for call in group.due(0) { group.answer(.none, call, 0) }
         let silent = Secret(#"{"aps":{"content-available":1}}"#.utf8)
-        guard case .ignore(.switchedOff) = try group.members[0].device.open(
-            Delivered(json: silent), at: group.now)
+        guard
+            case .ignore(.switchedOff) = try group.members[0].device.open(
+                Delivered(json: silent), at: group.now)
         else {
             Issue.record("it is off")
             return
@@ -143,6 +144,38 @@ struct MarmotKitTests {
         device.group = MarmotGroup(id: [9], ownLeaf: 0, members: [0: group.members[0].pair.publicKey.bytes])
         #expect(device.tokensToWake(at: group.now).isEmpty && !device.isGone)
         #expect(device.due(at: group.now).count >= 2)
+    }
+
+    @Test(
+        "What was read without a `hear` counts, and the group is asked again where it is wanted",
+        arguments: TokenFormat.allCases)
+    func reading(_ format: TokenFormat) throws {
+        var group = try KitGroup(format)
+        try group.start()
+        var rumors: [Secret] = []
+        for call in group.due(1) { if case .say(_, let rumor) = call.way { rumors.append(rumor) } }
+        // As in a program that looks at the group once: it is told of no token, and says nothing.
+        var reader = try MarmotDevice(group.members[0].setup)
+        reader.group = group.members[0].device.group
+        for (index, rumor) in rumors.enumerated() {
+            reader.heard(rumor, leaf: 3, epoch: 1, index: UInt64(index), at: group.now)
+        }
+        #expect(reader.tokens(at: group.now).map(\.leaf) == [3])
+        #expect(reader.due(at: group.now + .seconds(2)).isEmpty && reader.nextDue == nil)
+
+        var device = try MarmotDevice(group.members[0].setup, keeping: reader.kept)
+        device.group = reader.group
+        #expect(device.tokensToWake(at: group.now).count == 1)
+        try device.use(token: nil)
+        let asks = GossipProfile(format) == .mip05 ? 0 : 1
+        var calls = device.due(at: group.now)
+        #expect(calls.count == 1 + asks && calls.first?.isStanding == true)
+        for call in calls { device.answered(.taken, to: call, at: group.now) }
+        #expect(device.due(at: group.now).isEmpty)
+        device.askAgain()
+        #expect(device.nextDue == .distantPast)
+        calls = device.due(at: group.now)
+        #expect(calls.count == asks && device.due(at: group.now).isEmpty)
     }
 
     @Test("Every truncation and falsified byte of what was kept is refused, and another account's")

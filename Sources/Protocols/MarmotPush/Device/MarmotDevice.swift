@@ -31,6 +31,8 @@ public struct MarmotDevice: PushDevice {
     private var targets: [DeviceTarget]?
     /// Whether the group is to be told of a token that is new, or is no more.
     private var isToTell = false
+    /// Whether it is to be asked for everybody's tokens although it was.
+    private var isToAsk = false
     private var hearID: UInt64?
     private var nextID: UInt64
     /// The app could not do what it was asked; nothing is asked of it before.
@@ -83,7 +85,8 @@ public struct MarmotDevice: PushDevice {
                 throw DeviceError(.wrongService, MarmotErrorCode.foreignPushService.rawValue)
             }
             do throws(MarmotError) {
-                let target = try token.service == .apns
+                let target =
+                    try token.service == .apns
                     ? DeviceTarget.apns(bytes: token.bytes) : DeviceTarget.fcm(token.text)
                 if !found.contains(where: { $0.digest == target.digest }) { found.append(target) }
             } catch { throw DeviceError(.malformedToken, error.codeText) }
@@ -114,6 +117,10 @@ public struct MarmotDevice: PushDevice {
         if isToTell {
             isToTell = false
             tell(targets, group, moment, &generator)
+        }
+        if isToAsk {
+            isToAsk = false
+            owe(leaf.ask(in: group, now: moment, using: &generator).events)
         }
         owe(leaf.due(at: moment, in: group, using: &generator).events)
         for place in owed.indices where owed[place].call == nil {
@@ -164,6 +171,26 @@ public struct MarmotDevice: PushDevice {
         mark(now)
     }
 
+    // MARK: for tools
+
+    /// Takes an application message of the group without a `hear`, for whoever reads the group once and says
+    /// nothing.
+    package mutating func heard(
+        _ rumor: Secret, leaf sender: UInt32, epoch: UInt64, index: UInt64, at now: UnixTime
+    ) {
+        var generator = SystemRandomNumberGenerator()
+        hear(rumor, sender, MessageOrder(epoch: epoch, index: index), now, &generator)
+    }
+
+    /// The group is asked for everybody's tokens by the next ``due(at:using:)``, although it was before; not
+    /// in the `mip05` texts, which have no such request.
+    package mutating func askAgain() { isToAsk = true }
+
+    /// Tokens in force, by their leaves.
+    package func tokens(at now: UnixTime) -> [GroupTokens.Live] {
+        group.map { leaf.tokens.live(in: $0, at: now) } ?? []
+    }
+
     /// Tokens to wake for a message that this account has sent, for ``MarmotOrigin`` and the publisher.
     public func tokensToWake(at now: UnixTime) -> [GossipToken] {
         guard let group else { return [] }
@@ -174,7 +201,7 @@ public struct MarmotDevice: PushDevice {
     /// When to call ``due(at:using:)`` without anything having happened.
     public var nextDue: UnixTime? {
         guard targets != nil, group != nil else { return nil }
-        let isWaiting = hearID == nil || isToTell || owed.contains { $0.call == nil }
+        let isWaiting = hearID == nil || isToTell || isToAsk || owed.contains { $0.call == nil }
         let next = isWaiting ? .distantPast : line.time(leaf.nextDeadline(from: line.moment))
         return restUntil.map { max($0, next) } ?? next
     }

@@ -65,15 +65,15 @@ struct DeviceJoinMarmotCommand: SealbellCommand {
         if isNew {
             try await talk.say([talk.event(PlayedGroup.Kind.joined, "", index)], index)
         }
-        let told = try talk.registration(index, hasJoined: isNew)
+        let due = try talk.registration(index)
         try talk.phone.write(place.path(shell))
-        try await talk.say(told, index)
+        try await talk.say(due, index)
         try talk.phone.write(place.path(shell))
         let code = joined.pair.secret.hexDigits.reveal { String(decoding: $0, as: UTF8.self) }
         shell.out("group \(joined.name), leaf \(joined.leaf(of: talk.phone.pair.publicKey))")
         if place.group == nil { shell.out("code \(code)") }
         let words = talk.phone.service == .none ? "asked" : "told its token"
-        shell.out(told.isEmpty ? "told nothing new" : words)
+        shell.out(due.told == 0 ? "told nothing new" : words)
         return .done
     }
 
@@ -101,7 +101,10 @@ struct DeviceJoinMarmotCommand: SealbellCommand {
                 named.0 ?? .apns, relay: relay, server: key, format: named.1 ?? .pushV1, token: token,
                 shell.world)
         }
-        do throws(MarmotError) { _ = try phone.target() } catch {
+        do throws(DeviceError) {
+            var device = try phone.device(in: nil)
+            try device.use(token: try phone.deviceToken())
+        } catch {
             throw CommandFailure(.usage, "The file holds no token of this service: \(error.sentence)")
         }
         return phone

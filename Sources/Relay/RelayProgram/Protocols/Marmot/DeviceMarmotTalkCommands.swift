@@ -134,17 +134,19 @@ private actor MarmotListener {
     func take(_ events: [NostrEvent]) async {
         guard failure == nil, left != 0 else { return }
         var talk = self.talk
-        let heard = talk.take(events, index, answers: true)
+        var lines: [String] = []
         do throws(CommandFailure) {
+            let heard = try talk.take(events, index, answers: true)
+            lines = heard.lines
             try talk.phone.write(file)
-            try await talk.say(heard.answers, index)
+            try await talk.say(heard.due, index)
             try talk.phone.write(file)
         } catch {
             failure = error
             end.ring()
         }
         self.talk = talk
-        for line in heard.lines where left != 0 {
+        for line in lines where left != 0 {
             shell.out(line)
             left = left.map { $0 - 1 }
         }
@@ -174,7 +176,9 @@ struct DeviceOpenMarmotCommand: SealbellCommand {
         let body =
             try file.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
             ?? shell.input(Self.pushBytes)
-        guard Self.isWake(body) else {
+        do throws(DeviceError) {
+            _ = try talk.phone.device(in: nil).open(try Self.delivered(body), at: shell.world.now())
+        } catch {
             throw CommandFailure(.failed, "This is no wake of this protocol, which carries nothing.")
         }
         shell.out("woken")
@@ -190,15 +194,12 @@ struct DeviceOpenMarmotCommand: SealbellCommand {
         return .done
     }
 
-    /// Apple's body has `aps` alone, Google's one word of data.
-    static func isWake(_ body: Secret) -> Bool {
-        // What is no JSON is no wake.
-        guard let push = body.reveal({ try? JSONValue.parse($0, limitBytes: pushBytes) }),
-            let members = push.object
-        else { return false }
-        if push["aps"]?.object != nil { return members.count == 1 }
-        let data = push["message"]?["data"] ?? push["data"] ?? push
-        return data == .object(["content_available": .string("true")])
+    /// Of what Google was sent the app is given `data`.
+    private static func delivered(_ body: Secret) throws(DeviceError) -> Delivered {
+        // What is no JSON the library refuses.
+        let push = body.reveal { try? JSONValue.parse($0, limitBytes: pushBytes) }
+        let data = push?["message"]?["data"] ?? push?["data"]
+        return try Delivered(json: data.map { Secret($0.serialized()) } ?? body)
     }
 }
 
@@ -214,12 +215,13 @@ struct DeviceLeaveMarmotCommand: SealbellCommand {
         let index = try place.index(talk.phone)
         let name = talk.phone.groups[index].name
         _ = try await talk.hear(index, answers: false)
-        let withdrawal = talk.withdrawal(index)
+        let withdrawal = try talk.withdrawal(index)
         // What fails leaves the phone in the group, so that it can be tried again.
-        try await talk.say(withdrawal + [talk.event(PlayedGroup.Kind.left, "", index)], index)
+        try await talk.say(withdrawal, index)
+        try await talk.say([talk.event(PlayedGroup.Kind.left, "", index)], index)
         talk.phone.groups.remove(at: index)
         try talk.phone.write(place.path(shell))
-        shell.out(withdrawal.isEmpty ? "left group \(name)" : "left group \(name), token taken back")
+        shell.out(withdrawal.told == 0 ? "left group \(name)" : "left group \(name), token taken back")
         return .done
     }
 }

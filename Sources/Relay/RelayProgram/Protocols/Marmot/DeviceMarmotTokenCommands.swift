@@ -23,10 +23,10 @@ struct DeviceGroupsMarmotCommand: SealbellCommand {
             let group = talk.phone.groups[index]
             let own = talk.phone.pair.publicKey
             shell.out("group \(group.name): \(group.members.count) members")
-            let tokens = group.tokens.live(in: group.view(of: own), at: shell.world.now())
+            let tokens = try talk.tokens(index)
             for member in group.members {
                 let leaf = group.leaf(of: member)
-                let count = tokens.count { $0.leaf == leaf }
+                let count = tokens[leaf] ?? 0
                 let words = count == 0 ? "no token" : count == 1 ? "1 token" : "\(count) tokens"
                 shell.out("  leaf \(leaf): \(words)\(member == own ? ", this phone" : "")")
             }
@@ -51,11 +51,11 @@ struct DeviceAskMarmotCommand: SealbellCommand {
         var talk = try place.talk(shell)
         let index = try place.index(talk.phone)
         for line in try await talk.hear(index, answers: false).lines { shell.out(line) }
-        let events = talk.request(index)
-        guard !events.isEmpty else {
+        let due = try talk.request(index)
+        guard due.told > 0 else {
             throw CommandFailure(.failed, "The format \(talk.phone.format.rawValue) has no such request.")
         }
-        try await talk.say(events, index)
+        try await talk.say(due, index)
         try talk.phone.write(place.path(shell))
         shell.out("asked")
         return .done
@@ -73,12 +73,10 @@ struct DeviceShareMarmotCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         var talk = try place.talk(shell)
         let index = try place.index(talk.phone)
-        let answers = try await place.settle(&talk, index, shell)
-        let told = try talk.registration(index, hasJoined: false)
-        try await talk.say(told, index)
+        let due = try await place.settle(&talk, index, shell)
         try talk.phone.write(place.path(shell))
-        shell.out(told.isEmpty ? "told nothing new" : "told its token")
-        shell.out(answers == 0 ? "nobody waits for an answer" : "answered")
+        shell.out(due?.told ?? 0 == 0 ? "told nothing new" : "told its token")
+        shell.out(due?.answers ?? 0 == 0 ? "nobody waits for an answer" : "answered")
         return .done
     }
 }

@@ -31,7 +31,7 @@ struct MarmotDemo: ProtocolDemo {
 
     private struct Phone {
         let name: String
-        let target: DeviceTarget
+        let token: DeviceToken
         let shown: String
         let deliveries: AsyncStream<Delivery>
     }
@@ -52,8 +52,8 @@ struct MarmotDemo: ProtocolDemo {
             throw DemoFault(words: "the Nostr relay does not listen")
         }
         let phones = try phones()
-        var members = DemoGroup(server: server, relay: url, world: world)
-        for phone in phones { try members.register(phone.target, using: &random) }
+        var members = try DemoGroup(server: server, relay: url, world: world)
+        for phone in phones { try members.register(phone.token) }
 
         let client = try WebSocketClient(
             executor: LoopExecutor(group.next()), certificates: Array(sandbox.authority.certificatePEM.utf8),
@@ -66,7 +66,9 @@ struct MarmotDemo: ProtocolDemo {
         }
         var directory = MarmotOrigin.Directory()
         directory.lists[server] = list
-        let triggers = try members.trigger(MarmotOrigin(directory), using: &random)
+        let triggers = try MarmotOrigin(directory).notify(
+            members.tokensToWake, now: world.now(), using: &random
+        ).triggers
         guard !triggers.isEmpty else { throw DemoFault(words: "the sender knew nobody to wake") }
         for trigger in triggers {
             let relays = try trigger.relays.map { try NostrRelay($0) }
@@ -90,11 +92,11 @@ struct MarmotDemo: ProtocolDemo {
         let address = world.inventGoogleAddress("demo")
         return [
             Phone(
-                name: "marmot (APNs)", target: try .apns(bytes: Secret(raw)), shown: hex,
+                name: "marmot (APNs)", token: try .apns(bytes: raw), shown: hex,
                 deliveries: sandbox.production.subscribe(token: hex)),
             Phone(
-                name: "marmot (FCM)", target: try .fcm(Secret(address.utf8)),
-                shown: address, deliveries: sandbox.fcm.subscribe(address: address))
+                name: "marmot (FCM)", token: try .fcm(address), shown: address,
+                deliveries: sandbox.fcm.subscribe(address: address))
         ]
     }
 
@@ -111,14 +113,14 @@ struct MarmotDemo: ProtocolDemo {
     }
 
     private func report(_ phone: Phone, _ wrap: String, _ delivery: Delivery?) -> DemoReport {
-        let service = phone.target.platform == .apns ? "APNs" : "FCM"
+        let service = phone.token.service == .apns ? "APNs" : "FCM"
         guard let delivery else {
             let seconds = patience.wholeMilliseconds / 1000
             return DemoReport(
                 phone.name, [], opened: false,
                 fault: "nothing reached the push service within \(seconds) s")
         }
-        let isEmpty = Self.isEmpty(delivery.body, phone.target.platform)
+        let isEmpty = Self.isEmpty(delivery.body, phone.token.service)
         return DemoReport(
             phone.name,
             [
@@ -134,9 +136,9 @@ struct MarmotDemo: ProtocolDemo {
     }
 
     /// Whether a push is what every device of the service gets, and no more.
-    private static func isEmpty(_ body: [UInt8], _ platform: DeviceTarget.Platform) -> Bool {
+    private static func isEmpty(_ body: [UInt8], _ service: DeviceToken.Service) -> Bool {
         guard let push = try? JSONValue.parse(body) else { return false }
-        switch platform {
+        switch service {
         case .apns: return push == .object(["aps": .object(["content-available": .number(JSONNumber(1))])])
         case .fcm:
             let message = push["message"]
@@ -148,68 +150,63 @@ struct MarmotDemo: ProtocolDemo {
 
 /// A group as MLS would keep it: a desktop on leaf 0, and phones. What one says, all others hear.
 struct DemoGroup {
-    private struct View: GroupView {
-        let groupID: [UInt8]
-        let ownLeaf: UInt32
-        let identities: [XOnlyKey]
-        var activeLeaves: [UInt32] { identities.indices.map(UInt32.init) }
-
-        func member(ofLeaf leaf: UInt32) -> XOnlyKey? {
-            identities.indices.contains(Int(leaf)) ? identities[Int(leaf)] : nil
-        }
-    }
-
-    private static let platforms: [DevicePlatform] = [.desktop, .apple, .android]
-    private var devices: [MarmotLeaf]
-    private let identities: [XOnlyKey]
-    private let groupID: [UInt8]
+    private static let platforms: [(platform: DevicePlatform, service: DeviceToken.Service?)] = [
+        (.desktop, nil), (.apple, .apns), (.android, .fcm)
+    ]
+    private var devices: [MarmotDevice] = []
+    /// The `hear` of those that have begun.
+    private var hears: [Call?] = []
     private let world: World
     private var messages: UInt64 = 0
 
     init(
         server: XOnlyKey, relay: String, format: TokenFormat = .pushV1, world: World
-    ) {
+    ) throws(DeviceError) {
         let pairs = Self.platforms.map { _ in Secp256k1KeyPair.generate(world) }
-        identities = pairs.map(\.publicKey)
-        groupID = world.randomBytes(32)
+        let leaves: [UInt32] = [0, 1, 2]
+        let members = Dictionary(uniqueKeysWithValues: zip(leaves, pairs.map(\.publicKey.bytes)))
+        let groupID = world.randomBytes(32)
         self.world = world
-        devices = zip(Self.platforms, pairs).map { platform, pair in
-            MarmotLeaf(
-                .init(platform: platform, server: server, format: format, relayHint: relay), identity: pair,
-                now: world.now())
+        for (leaf, pair) in zip(leaves, pairs) {
+            let setup = try MarmotSetup(
+                identity: pair.secret, platform: Self.platforms[devices.count].platform,
+                server: RelayKey(text: server.hex), relayHint: relay, format: format)
+            var device = try MarmotDevice(setup)
+            device.group = MarmotGroup(id: groupID, ownLeaf: leaf, members: members)
+            devices.append(device)
+            hears.append(nil)
         }
+        // It has no token, and wakes others all the same.
+        try devices[0].use(token: nil)
+        work(0)
     }
 
-    private var now: Moment { Moment(wall: world.now(), instant: world.instant()) }
-
-    private func view(_ leaf: Int) -> View {
-        View(groupID: groupID, ownLeaf: UInt32(leaf), identities: identities)
+    /// The phone of the token's push service tells it, and the group hears of it.
+    mutating func register(_ token: DeviceToken) throws(DeviceError) {
+        guard let place = Self.platforms.firstIndex(where: { $0.service == token.service }) else { return }
+        try devices[place].use(token: token)
+        work(place)
     }
 
-    /// The phone of the token's push service registers it, and the group hears of it.
-    mutating func register(
-        _ target: DeviceTarget, using random: inout some RandomNumberGenerator
-    ) throws(MarmotError) {
-        guard let leaf = Self.platforms.firstIndex(where: { $0.pushService == target.platform }) else {
-            return
-        }
-        let due = try devices[leaf].register(target, .joined, in: view(leaf), now: now, using: &random)
-        for event in due.events {
-            messages += 1
-            let message = GroupMessage(
-                event, senderLeaf: UInt32(leaf), order: MessageOrder(epoch: 1, index: messages))
-            for other in devices.indices where other != leaf {
-                _ = devices[other].receive(message, in: view(other), now: now, using: &random)
+    /// What the desktop has to wake the others by.
+    var tokensToWake: [GossipToken] { devices[0].tokensToWake(at: world.now()) }
+
+    private mutating func work(_ place: Int) {
+        for call in devices[place].due(at: world.now()) {
+            switch call.way {
+            case .hear: hears[place] = call
+            case .say(_, let rumor):
+                messages += 1
+                for other in devices.indices where other != place {
+                    guard let hear = hears[other], let leaf = devices[place].group?.ownLeaf else { continue }
+                    devices[other].answered(
+                        .group(rumor: rumor, leaf: leaf, epoch: 1, index: messages), to: hear,
+                        at: world.now())
+                }
+            // There are no others.
+            case .http, .publish, .follow, .history, .event, .lookUp: break
             }
+            devices[place].answered(.taken, to: call, at: world.now())
         }
-    }
-
-    /// The desktop has sent a message, and wakes the others.
-    func trigger(
-        _ origin: MarmotOrigin, using random: inout some RandomNumberGenerator
-    ) throws(MarmotError) -> [MarmotOrigin.Trigger] {
-        let tokens = MarmotOrigin.choose(
-            from: devices[0].tokens, in: view(0), sender: identities[0], now: world.now())
-        return try origin.notify(tokens, now: world.now(), using: &random).triggers
     }
 }

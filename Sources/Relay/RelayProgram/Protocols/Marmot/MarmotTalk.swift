@@ -17,7 +17,6 @@ struct MarmotTalk {
     private let client: WebSocketClient
     private let authority: String?
     private let shell: Shell
-    private var random = SystemRandomNumberGenerator()
 
     /// - Parameter authority: file of the authority to trust instead of the system's.
     /// - Throws: `CommandFailure` for a bad file or address.
@@ -41,7 +40,7 @@ struct MarmotTalk {
     }
 
     var patience: Duration { .nanoseconds(shell.patience.nanoseconds) }
-    private var now: Moment { Moment(wall: shell.world.now(), instant: shell.world.instant()) }
+    private var now: UnixTime { shell.world.now() }
 
     private static func filter(_ group: PlayedGroup) -> NostrFilter {
         .wraps(for: [group.pair.publicKey], since: nil)
@@ -53,8 +52,16 @@ struct MarmotTalk {
     struct Heard {
         /// Lines for the person.
         var lines: [String] = []
-        /// What is to be said now.
-        var answers: [NostrEvent] = []
+        /// What the phone has to say now, unless it was only to hear.
+        var due: Due?
+    }
+
+    /// A phone in a group, and what it has to say there.
+    struct Due {
+        fileprivate(set) var device: MarmotDevice
+        fileprivate let calls: [Call]
+        /// How many of them tell or ask for tokens, and how many tell others' tokens to who has asked.
+        let told, answers: Int
     }
 
     /// Reads what was said in a group.
@@ -68,7 +75,7 @@ struct MarmotTalk {
         guard let wraps else {
             throw CommandFailure(.unavailable, "The relay does not say what was said in the group.")
         }
-        return take(wraps, index, answers: answers)
+        return try take(wraps, index, answers: answers)
     }
 
     /// Follows a group until the connection ends.
@@ -79,20 +86,22 @@ struct MarmotTalk {
         } catch { return error.code == .cancelled }
     }
 
-    mutating func take(_ wraps: [NostrEvent], _ index: Int, answers: Bool) -> Heard {
+    /// - Throws: `CommandFailure` for a state file whose phone cannot be.
+    mutating func take(
+        _ wraps: [NostrEvent], _ index: Int, answers: Bool
+    ) throws(CommandFailure) -> Heard {
         var heard = Heard()
         var group = phone.groups[index]
-        var device = phone.device(in: group, now: now.wall)
+        var device = try device(in: group)
         for said in group.open(wraps) {
             let sender = said.event.pubkey
-            if let left = group.note(said) { _ = device.removed(leaves: [left]) }
-            let view = group.view(of: phone.pair.publicKey)
+            group.note(said)
+            device.group = group.view(of: phone.pair.publicKey)
             let leaf = group.leaf(of: sender)
             switch said.event.kind {
             case NostrKind.tokenRequest...NostrKind.tokenRemoval:
-                let order = MessageOrder(epoch: 1, index: UInt64(said.order))
-                let message = GroupMessage(said.event, senderLeaf: leaf, order: order)
-                _ = device.receive(message, in: view, now: now, using: &random)
+                device.heard(
+                    said.event.serialized(), leaf: leaf, epoch: 1, index: said.order.magnitude, at: now)
                 // A request that is not answered now is heard once more by the command that does.
                 if !answers, said.event.kind == NostrKind.tokenRequest { continue }
             case PlayedGroup.Kind.text where sender != phone.pair.publicKey:
@@ -104,16 +113,17 @@ struct MarmotTalk {
             }
             group.remember(said.id)
         }
-        if answers {
-            // Whoever types a command has waited as long as the protocol wants.
-            let later = Moment(wall: now.wall, instant: now.instant + MarmotLimits.answerDelay)
-            heard.answers =
-                device.due(at: later, in: group.view(of: phone.pair.publicKey), using: &random)
-                .events
-        }
-        group.tokens = device.tokens
+        group.device = device.kept
         phone.groups[index] = group
+        // Whoever types a command has waited as long as the protocol wants.
+        if answers { heard.due = try due(device, index, after: MarmotLimits.answerDelay) }
         return heard
+    }
+
+    private func device(in group: PlayedGroup) throws(CommandFailure) -> MarmotDevice {
+        do throws(DeviceError) { return try phone.device(in: group) } catch {
+            throw CommandFailure(.failed, error.sentence)
+        }
     }
 
     // MARK: saying
@@ -139,56 +149,76 @@ struct MarmotTalk {
         phone.groups[index].event(kind, text, by: phone.pair.publicKey, shell.world)
     }
 
-    /// Tells the group this phone's token, or asks for the others' where it has none.
+    /// Says what a phone has to say; what the relay does not take it owes on.
     ///
-    /// - Returns: what is to be said.
-    mutating func registration(_ index: Int, hasJoined: Bool) throws(CommandFailure) -> [NostrEvent] {
-        var group = phone.groups[index]
-        var device = phone.device(in: group, now: now.wall)
-        let view = group.view(of: phone.pair.publicKey)
-        do throws(MarmotError) {
-            guard let target = try phone.target() else {
-                return hasJoined ? device.ask(in: view, now: now, using: &random).events : []
+    /// - Throws: `CommandFailure` when the relay does not take it.
+    mutating func say(_ due: Due?, _ index: Int) async throws(CommandFailure) {
+        guard var due else { return }
+        for call in due.calls {
+            if case .say(_, let rumor) = call.way {
+                let event: NostrEvent
+                do throws(MarmotError) { event = try NostrEvent.parse(rumor, .rumor) } catch {
+                    throw CommandFailure(.failed, error.sentence)
+                }
+                try await say([event], index)
             }
-            let due = try device.register(
-                target, hasJoined ? .joined : .started, in: view, now: now, using: &random)
-            group.tokens = device.tokens
-            phone.groups[index] = group
-            return due.events
-        } catch {
-            throw CommandFailure(.failed, error.sentence)
+            due.device.answered(.taken, to: call, at: now)
+            phone.groups[index].device = due.device.kept
         }
     }
 
-    mutating func request(_ index: Int) -> [NostrEvent] {
-        let group = phone.groups[index]
-        return phone.device(in: group, now: now.wall)
-            .ask(in: group.view(of: phone.pair.publicKey), now: now, using: &random).events
+    /// What is due where the phone is told its token: the token where the group does not know it; or a
+    /// question for the others', of a phone that has none and has just come.
+    mutating func registration(_ index: Int) throws(CommandFailure) -> Due {
+        try due(try device(in: phone.groups[index]), index)
     }
 
-    mutating func withdrawal(_ index: Int) -> [NostrEvent] {
-        var group = phone.groups[index]
-        var device = phone.device(in: group, now: now.wall)
-        let due = device.optOut(in: group.view(of: phone.pair.publicKey), now: now, using: &random)
-        group.tokens = device.tokens
-        phone.groups[index] = group
-        return due.events
+    /// What asks for everybody's tokens; nothing in a format that has no such request.
+    mutating func request(_ index: Int) throws(CommandFailure) -> Due {
+        var device = try device(in: phone.groups[index])
+        device.askAgain()
+        return try due(device, index)
+    }
+
+    /// What takes the phone's token back.
+    mutating func withdrawal(_ index: Int) throws(CommandFailure) -> Due {
+        try due(try device(in: phone.groups[index]), index, isWanted: false)
+    }
+
+    /// - Parameter wait: after which it is asked.
+    /// - Parameter isWanted: whether it is told its token; else that there is none any more.
+    private mutating func due(
+        _ device: MarmotDevice, _ index: Int, after wait: Duration = .zero, isWanted: Bool = true
+    ) throws(CommandFailure) -> Due {
+        var device = device
+        do throws(DeviceError) { try device.use(token: isWanted ? try phone.deviceToken() : nil) } catch {
+            throw CommandFailure(.failed, error.sentence)
+        }
+        let calls = device.due(at: now + wait)
+        phone.groups[index].device = device.kept
+        var (told, answers) = (0, 0)
+        for call in calls {
+            guard case .say(_, let rumor) = call.way else { continue }
+            // The library has written it.
+            let kind = (try? NostrEvent.parse(rumor, .rumor))?.kind
+            if kind == NostrKind.tokenList { answers += 1 } else { told += 1 }
+        }
+        return Due(device: device, calls: calls, told: told, answers: answers)
     }
 
     // MARK: waking
 
-    /// Tokens of the others' phones.
-    func others(_ index: Int) -> [GossipToken] {
-        let group = phone.groups[index]
-        return MarmotOrigin.choose(
-            from: group.tokens, in: group.view(of: phone.pair.publicKey), sender: phone.pair.publicKey,
-            now: now.wall)
+    /// How many tokens each leaf of a group has told.
+    func tokens(_ index: Int) throws(CommandFailure) -> [UInt32: Int] {
+        let tokens = try device(in: phone.groups[index]).tokens(at: now)
+        return Dictionary(tokens.map { ($0.leaf, 1) }, uniquingKeysWith: +)
     }
 
     /// Wakes the others' phones.
     ///
     /// - Throws: `CommandFailure` for a proxy or an authority that cannot be used; `Unreached`.
     mutating func wake(_ index: Int, tor: SOCKSAddress?) async throws -> [WakeReport] {
+        let tokens = try device(in: phone.groups[index]).tokensToWake(at: now)
         var settings = MarmotPublisher.Settings(lookUp: [phone.relay])
         settings.tor = tor.map { MarmotPublisher.Tor(host: $0.host, port: $0.port) }
         // A sandbox's relay tells of others on the same machine, and a public one does not.
@@ -204,6 +234,6 @@ struct MarmotTalk {
                 settings, keeping: phone.lists, client: client, web: web, world: shell.world)
         } catch { throw CommandFailure(.usage, error.sentence) }
         defer { phone.lists = publisher.kept() }
-        return try await publisher.wake(others(index))
+        return try await publisher.wake(tokens)
     }
 }

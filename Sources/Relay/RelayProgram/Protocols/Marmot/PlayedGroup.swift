@@ -38,7 +38,8 @@ struct PlayedGroup {
 
     let pair: Secp256k1KeyPair
     private var standings: [XOnlyKey: Standing] = [:]
-    var tokens = GroupTokens()
+    /// What the library keeps of it.
+    var device: Secret?
     private(set) var heard: [[UInt8]] = []
     /// The order of our latest message; the next one's is greater.
     private var latest: Int64 = 0
@@ -56,19 +57,11 @@ struct PlayedGroup {
         SHA256.hash(pair.publicKey.bytes + member.bytes).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
     }
 
-    func view(of member: XOnlyKey) -> View {
-        let leaves = (members + [member]).map { (leaf(of: $0), $0) }
-        return View(
-            groupID: pair.publicKey.bytes, ownLeaf: leaf(of: member),
-            leaves: Dictionary(leaves, uniquingKeysWith: { $1 }))
-    }
-
-    struct View: GroupView {
-        let groupID: [UInt8]
-        let ownLeaf: UInt32
-        let leaves: [UInt32: XOnlyKey]
-        var activeLeaves: [UInt32] { leaves.keys.sorted() }
-        func member(ofLeaf leaf: UInt32) -> XOnlyKey? { leaves[leaf] }
+    func view(of member: XOnlyKey) -> MarmotGroup {
+        let leaves = (members + [member]).map { (leaf(of: $0), $0.bytes) }
+        return MarmotGroup(
+            id: pair.publicKey.bytes, ownLeaf: leaf(of: member),
+            members: Dictionary(leaves, uniquingKeysWith: { $1 }))
     }
 
     // MARK: saying
@@ -81,7 +74,7 @@ struct PlayedGroup {
         let envelope = NostrEvent.signed(
             kind: Kind.envelope, createdAt: world.now().seconds, tags: [["order", String(latest)]],
             content: event.serialized(), by: author, auxiliary: world.randomBytes(32))
-        _ = note(Said(id: [], event: event, order: latest))
+        note(Said(id: [], event: event, order: latest))
         return try GiftWrap.wrap(envelope, by: .generate(world), to: pair.publicKey, .random(world))
     }
 
@@ -120,15 +113,12 @@ struct PlayedGroup {
     }
 
     /// Takes in who came and who went.
-    ///
-    /// - Returns: the leaf of one who has left.
-    mutating func note(_ said: Said) -> UInt32? {
+    mutating func note(_ said: Said) {
         let member = said.event.pubkey
         let isIn = said.event.kind != Kind.left
-        if let standing = standings[member], standing.order >= said.order { return nil }
-        guard standings[member] != nil || standings.count < Self.members else { return nil }
+        if let standing = standings[member], standing.order >= said.order { return }
+        guard standings[member] != nil || standings.count < Self.members else { return }
         standings[member] = Standing(isIn: isIn, order: said.order)
-        return isIn ? nil : leaf(of: member)
     }
 
     // MARK: at rest
@@ -150,13 +140,8 @@ struct PlayedGroup {
         json.beginArray()
         for id in heard { json.string(Hex.encode(id)) }
         json.endArray()
-        json.key("tokens")
-        json.beginArray()
-        for (leaf, entry) in tokens.leaves where !entry.isEmpty {
-            json.int(Int64(leaf))
-            entry.encoded().reveal { json.string(utf8: $0) }
-        }
-        json.endArray()
+        json.key("device")
+        (device ?? Secret([])).reveal { json.string(utf8: $0) }
         json.endObject()
     }
 
@@ -167,7 +152,7 @@ struct PlayedGroup {
             let pair = try? Secp256k1KeyPair(secret: scalar), let latest = value["latest"]?.int64,
             (0..<1 << 50).contains(latest),
             let members = value["members"]?.array, let ids = value["heard"]?.array,
-            let rows = value["tokens"]?.array
+            let device = value["device"]?.string
         else { return nil }
         self.init(pair)
         self.latest = latest
@@ -182,13 +167,7 @@ struct PlayedGroup {
             guard let bytes = id.string.flatMap({ try? Hex.decode($0.utf8) }) else { return nil }
             heard.append(bytes)
         }
-        var leaves: [UInt32: LeafTokens] = [:]
-        for at in stride(from: 0, to: rows.count - 1, by: 2) {
-            guard let leaf = rows[at].int64.flatMap({ UInt32(exactly: $0) }), let text = rows[at + 1].string,
-                let entry = LeafTokens(decoding: Secret(text.utf8))
-            else { return nil }
-            leaves[leaf] = entry
-        }
-        tokens = GroupTokens(leaves)
+        // It says of its own accord what is wrong with it.
+        self.device = device.isEmpty ? nil : Secret(device.utf8)
     }
 }

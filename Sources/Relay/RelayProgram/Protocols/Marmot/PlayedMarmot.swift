@@ -38,25 +38,30 @@ struct PlayedMarmot {
         pair = .generate(world)
     }
 
-    /// - Throws: what is wrong with the token.
-    func target() throws(MarmotError) -> DeviceTarget? {
+    /// - Throws: what is wrong with the token; `nil` for a phone that has none.
+    func deviceToken() throws(DeviceError) -> DeviceToken? {
         switch service {
-        case .apns: return try DeviceTarget.apns(hex: token)
-        case .fcm: return try DeviceTarget.fcm(token)
-        case .none: return nil
+        case .apns: try .apns(hex: token.word)
+        case .fcm: try .fcm(token.word)
+        case .none: nil
         }
     }
 
-    func device(in group: PlayedGroup, now: UnixTime) -> MarmotLeaf {
+    /// The phone in a group as the library has it, not yet told of its token.
+    ///
+    /// - Parameter group: `nil`: in none, to open what arrives.
+    func device(in group: PlayedGroup?) throws(DeviceError) -> MarmotDevice {
         let platform: DevicePlatform =
             switch service {
             case .apns: .apple
             case .fcm: .android
             case .none: .desktop
             }
-        return MarmotLeaf(
-            .init(platform: platform, server: server, format: format), identity: pair, tokens: group.tokens,
-            now: now)
+        let setup = try MarmotSetup(
+            identity: pair.secret, platform: platform, server: RelayKey(text: server.hex), format: format)
+        var device = try MarmotDevice(setup, keeping: group?.device)
+        device.group = group?.view(of: pair.publicKey)
+        return device
     }
 
     // MARK: The file

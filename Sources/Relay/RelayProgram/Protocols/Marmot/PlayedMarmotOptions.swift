@@ -74,11 +74,15 @@ struct PlayedMarmotOptions: ParsableArguments {
     }
 
     /// Reads a group, says what is due, and keeps the phone.
-    func settle(_ talk: inout MarmotTalk, _ index: Int, _ shell: Shell) async throws(CommandFailure) -> Int {
+    ///
+    /// - Returns: what was said.
+    func settle(
+        _ talk: inout MarmotTalk, _ index: Int, _ shell: Shell
+    ) async throws(CommandFailure) -> MarmotTalk.Due? {
         let heard = try await talk.hear(index, answers: true)
         for line in heard.lines { shell.out(line) }
         try talk.phone.write(path(shell))
-        try await talk.say(heard.answers, index)
-        return heard.answers.count
+        try await talk.say(heard.due, index)
+        return heard.due
     }
 }
