@@ -119,7 +119,7 @@ public final class MarmotPublisher: Sendable {
     /// Wakes the phones of these tokens. To be called when the message itself is published, and beside
     /// whatever else the app does: it takes up to two minutes where relays do not answer.
     ///
-    /// - Parameter tokens: what ``MarmotOrigin/choose(from:in:sender:now:)`` returned, of one group; none
+    /// - Parameter tokens: what `MarmotDevice.tokensToWake(at:)` returned, of one group; none
     ///   wakes nobody.
     /// - Returns: what became of each server's triggers.
     /// - Throws: ``Unreached`` when phones were not woken; those of other servers are.

@@ -1,22 +1,22 @@
-public import PushModel
+import PushModel
 import Secp256k1Keys
 
 extension MarmotLeaf {
     /// What became of an inner event.
-    public struct Receipt: Sendable {
+    package struct Receipt: Sendable {
         /// Leaves whose entries changed and are to be saved.
-        public var changed: Set<UInt32> = []
+        package var changed: Set<UInt32> = []
         /// Entries that were passed over: malformed, of no member, from the future, without a proof.
-        public var refused = 0
+        package var refused = 0
         /// Why the whole event was; gossip is advice, so this is for tests and curiosity.
-        public var ignored: MarmotError?
+        package var ignored: MarmotError?
     }
 
     /// Takes in what a member told the group (spec, "Gossip Protocol Properties": passive learning).
     ///
     /// The event's author must be the member whose leaf MLS proved to be the sender; the leaf is never read
     /// from the event.
-    public mutating func receive(
+    package mutating func receive(
         _ message: GroupMessage, in view: some GroupView, now: Moment,
         using generator: inout some RandomNumberGenerator
     ) -> Receipt {

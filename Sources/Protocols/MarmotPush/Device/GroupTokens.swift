@@ -1,23 +1,23 @@
-public import PushModel
-public import Secp256k1Keys
+package import PushModel
+package import Secp256k1Keys
 import WireFormats
 
 /// The token store of one group, by leaf (spec, "Token Storage"; docs/conformance/marmot.md). A value: what
 /// it was told goes in, and it tells which leaves changed.
-public struct GroupTokens: Sendable {
-    public private(set) var leaves: [UInt32: LeafTokens]
+package struct GroupTokens: Sendable {
+    package private(set) var leaves: [UInt32: LeafTokens]
 
-    public init(_ leaves: [UInt32: LeafTokens] = [:]) { self.leaves = leaves }
+    package init(_ leaves: [UInt32: LeafTokens] = [:]) { self.leaves = leaves }
 
     /// A token in force of a leaf that stands in the tree.
-    public struct Live: Sendable {
-        public let leaf: UInt32
-        public let member: XOnlyKey
-        public let token: GossipToken
+    package struct Live: Sendable {
+        package let leaf: UInt32
+        package let member: XOnlyKey
+        package let token: GossipToken
     }
 
     /// Tokens of active leaves whose member is still the one that the tokens were learned of.
-    public func live(in view: some GroupView, at now: UnixTime) -> [Live] {
+    package func live(in view: some GroupView, at now: UnixTime) -> [Live] {
         var found: [Live] = []
         for leaf in Set(view.activeLeaves).sorted() {
             guard let entry = leaves[leaf], view.member(ofLeaf: leaf) == entry.member else { continue }
@@ -117,12 +117,12 @@ public struct GroupTokens: Sendable {
     // MARK: forgetting
 
     /// MLS Remove: everything of these leaves goes, tombstones too.
-    public mutating func remove(leaves gone: some Sequence<UInt32>) -> Set<UInt32> {
+    package mutating func remove(leaves gone: some Sequence<UInt32>) -> Set<UInt32> {
         Set(gone.filter { leaves.removeValue(forKey: $0) != nil })
     }
 
     /// Drops what is older than ``MarmotLimits/tokenLife``, and leaves that are no longer their member's.
-    public mutating func prune(in view: some GroupView, now: UnixTime) -> Set<UInt32> {
+    package mutating func prune(in view: some GroupView, now: UnixTime) -> Set<UInt32> {
         var changed: Set<UInt32> = []
         let active = Set(view.activeLeaves)
         for (leaf, entry) in leaves {

@@ -1,9 +1,9 @@
-public import PushModel
-public import Secp256k1Keys
+package import PushModel
+package import Secp256k1Keys
 
 /// What the caller's MLS library knows of a group. MLS itself is the caller's; this is all of it that
 /// notifications need.
-public protocol GroupView: Sendable {
+package protocol GroupView: Sendable {
     /// Raw id of the MLS group, as the caller's MLS library bounds it.
     var groupID: [UInt8] { get }
     /// The leaf that this device is.
@@ -15,29 +15,29 @@ public protocol GroupView: Sendable {
 }
 
 /// Where a message stands in the order of MLS: it, not `created_at`, tells which of two came later.
-public struct MessageOrder: Sendable, Hashable, Comparable {
-    public let epoch: UInt64
+package struct MessageOrder: Sendable, Hashable, Comparable {
+    package let epoch: UInt64
     /// Place within the epoch, in the order in which the group has the messages.
-    public let index: UInt64
+    package let index: UInt64
 
-    public init(epoch: UInt64, index: UInt64) {
+    package init(epoch: UInt64, index: UInt64) {
         self.epoch = epoch
         self.index = index
     }
 
-    public static func < (left: Self, right: Self) -> Bool {
+    package static func < (left: Self, right: Self) -> Bool {
         left.epoch != right.epoch ? left.epoch < right.epoch : left.index < right.index
     }
 }
 
 /// An inner event and what MLS says of it.
-public struct GroupMessage: Sendable {
-    public let event: NostrEvent
+package struct GroupMessage: Sendable {
+    package let event: NostrEvent
     /// The leaf that MLS proved to be the sender.
-    public let senderLeaf: UInt32
-    public let order: MessageOrder
+    package let senderLeaf: UInt32
+    package let order: MessageOrder
 
-    public init(_ event: NostrEvent, senderLeaf: UInt32, order: MessageOrder) {
+    package init(_ event: NostrEvent, senderLeaf: UInt32, order: MessageOrder) {
         self.event = event
         self.senderLeaf = senderLeaf
         self.order = order
@@ -45,11 +45,11 @@ public struct GroupMessage: Sendable {
 }
 
 /// Both clocks at once: dates outlive a start of the program, pauses do not survive a change of the date.
-public struct Moment: Sendable {
-    public let wall: UnixTime
-    public let instant: ContinuousClock.Instant
+package struct Moment: Sendable {
+    package let wall: UnixTime
+    package let instant: ContinuousClock.Instant
 
-    public init(wall: UnixTime, instant: ContinuousClock.Instant) {
+    package init(wall: UnixTime, instant: ContinuousClock.Instant) {
         self.wall = wall
         self.instant = instant
     }
@@ -65,7 +65,7 @@ public enum DevicePlatform: Sendable, Hashable, CaseIterable {
     /// The one push service whose tokens a device of this platform may register. An Apple device never names
     /// Google's: one service behind both would see across groups and platforms (spec, "Native Push Services
     /// Only").
-    public var pushService: DeviceTarget.Platform? {
+    package var pushService: DeviceTarget.Platform? {
         switch self {
         case .apple: .apns
         case .android: .fcm

@@ -1,9 +1,9 @@
-public import PushModel
-public import Secp256k1Keys
+package import PushModel
+package import Secp256k1Keys
 import WireFormats
 
 /// What is known of one leaf's tokens.
-public struct LeafTokens: Sendable {
+package struct LeafTokens: Sendable {
     /// What a leaf said by tags, or another member said of it: a whole set.
     struct Said: Sendable {
         var tokens: [GossipToken]
@@ -17,21 +17,21 @@ public struct LeafTokens: Sendable {
     }
 
     /// Whose leaf it was when this was learned.
-    public let member: XOnlyKey
+    package let member: XOnlyKey
     /// `seed` and `mip05`. An empty set with an order is what an owner's removal leaves behind.
     var said: Said?
     /// `push-v1`: one record for each key, the greatest; a removal among them is a tombstone.
-    public internal(set) var records: [PushRecord] = []
+    package internal(set) var records: [PushRecord] = []
 
     init(member: XOnlyKey) { self.member = member }
 
-    public var isEmpty: Bool { said == nil && records.isEmpty }
+    package var isEmpty: Bool { said == nil && records.isEmpty }
 
     /// Every token in force.
-    public var tokens: [GossipToken] { (said?.tokens ?? []) + records.compactMap(\.token) }
+    package var tokens: [GossipToken] { (said?.tokens ?? []) + records.compactMap(\.token) }
 
     /// When tokens said by tags were learned; records bear their owner's stamp instead.
-    public var addedAt: UnixTime? { said?.tokens.isEmpty == false ? said?.addedAt : nil }
+    package var addedAt: UnixTime? { said?.tokens.isEmpty == false ? said?.addedAt : nil }
 
     /// After this moment nothing of it is wanted any longer.
     var expiresAt: UnixTime {
@@ -42,7 +42,7 @@ public struct LeafTokens: Sendable {
     // MARK: at rest
 
     /// As JSON, for whatever the app keeps its state in. It names devices: keep it sealed.
-    public func encoded() -> Secret {
+    package func encoded() -> Secret {
         let sets = (said?.tokens ?? []).reduce(0) { $0 + 2 * $1.box.count + 700 }
         var writer = JSONWriter(reserving: 400 + sets + records.count * MarmotLimits.recordBytes)
         writer.beginObject()
@@ -86,7 +86,7 @@ public struct LeafTokens: Sendable {
     }
 
     /// - Returns: `nil` for anything that ``encoded()`` did not make.
-    public init?(decoding secret: Secret) {
+    package init?(decoding secret: Secret) {
         // Whatever is wrong with it, it is not ours.
         let value = secret.reveal { try? JSONValue.parse($0, limitBytes: MarmotLimits.leafBytes) }
         guard let value, let member = value["member"]?.string.flatMap({ XOnlyKey(hex: $0) }) else {

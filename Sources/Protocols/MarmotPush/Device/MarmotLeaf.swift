@@ -1,6 +1,6 @@
 import Primitives
-public import PushModel
-public import Secp256k1Keys
+package import PushModel
+package import Secp256k1Keys
 import WireFormats
 
 /// The routine below ``MarmotDevice``: one leaf of one group, what it knows of everybody's tokens, and what
@@ -8,28 +8,28 @@ import WireFormats
 /// MLS messages.
 ///
 /// Nothing here opens a push: a push of this protocol has no content.
-public struct MarmotLeaf: Sendable {
+package struct MarmotLeaf: Sendable {
     /// What an app is built with.
-    public struct Settings: Sendable {
-        public let platform: DevicePlatform
+    package struct Settings: Sendable {
+        package let platform: DevicePlatform
         /// The notification server's key, which belongs to the holder of the app's credentials.
-        public let server: XOnlyKey
+        package let server: XOnlyKey
         /// The format that this server takes; it also says how the group is talked to.
-        public let format: TokenFormat
+        package let format: TokenFormat
         /// A relay of that server, told where the format has a place for it.
-        public let relayHint: String?
+        package let relayHint: String?
         /// Further servers that wake this device, for the case that one fails. Each opens a box of its own.
         /// Not in the `mip05` texts, which know one token of a leaf.
-        public let furtherServers: [Server]
+        package let furtherServers: [Server]
         /// Which owners' proofs the group takes.
-        public let proofs: OwnerProof.Acceptance
+        package let proofs: OwnerProof.Acceptance
 
         /// A notification server beside the first.
-        public struct Server: Sendable {
-            public let key: XOnlyKey
-            public let relayHint: String?
+        package struct Server: Sendable {
+            package let key: XOnlyKey
+            package let relayHint: String?
 
-            public init(key: XOnlyKey, relayHint: String? = nil) {
+            package init(key: XOnlyKey, relayHint: String? = nil) {
                 self.key = key
                 self.relayHint = relayHint
             }
@@ -42,7 +42,7 @@ public struct MarmotLeaf: Sendable {
             }
         }
 
-        public init(
+        package init(
             platform: DevicePlatform, server: XOnlyKey, format: TokenFormat, relayHint: String? = nil,
             furtherServers: [Server] = [], proofs: OwnerProof.Acceptance = .current
         ) {
@@ -56,7 +56,7 @@ public struct MarmotLeaf: Sendable {
     }
 
     /// Why a token is registered now.
-    public enum Occasion: Sendable {
+    package enum Occasion: Sendable {
         /// The device has come into the group: it also asks for the others' tokens.
         case joined
         /// The app has started, or notifications were switched on: the system's token may be another.
@@ -64,25 +64,25 @@ public struct MarmotLeaf: Sendable {
     }
 
     /// What a call asks of the caller.
-    public struct Due: Sendable {
+    package struct Due: Sendable {
         /// Rumors to send into the group.
-        public var events: [NostrEvent] = []
+        package var events: [NostrEvent] = []
         /// Leaves whose entries in ``MarmotLeaf/tokens`` changed and are to be saved.
-        public var changed: Set<UInt32> = []
+        package var changed: Set<UInt32> = []
     }
 
-    public let settings: Settings
+    package let settings: Settings
     /// The account's key: author of rumors, signer of owners' proofs.
     let identity: Secp256k1KeyPair
-    public internal(set) var tokens: GroupTokens
+    package internal(set) var tokens: GroupTokens
     /// The user wants no push. Others may still be woken.
-    public internal(set) var isOptedOut = false
+    package internal(set) var isOptedOut = false
     var schedule: GossipSchedule
     /// What the system gave, for the next renewal.
     private var targets: [DeviceTarget] = []
 
     /// - Parameter tokens: as kept from the last run.
-    public init(
+    package init(
         _ settings: Settings, identity: Secp256k1KeyPair, tokens: GroupTokens = GroupTokens(), now: UnixTime
     ) {
         self.settings = settings
@@ -100,7 +100,7 @@ public struct MarmotLeaf: Sendable {
     ///
     /// - Throws: `.foreignPushService` for a token that a device of this platform must not register, above
     ///   all one of FCM on an Apple device; `.tooMuchContent` when the format has no room for it.
-    public mutating func register(
+    package mutating func register(
         _ target: DeviceTarget, _ occasion: Occasion, in view: some GroupView, now: Moment,
         using generator: inout some RandomNumberGenerator
     ) throws(MarmotError) -> Due {
@@ -114,7 +114,7 @@ public struct MarmotLeaf: Sendable {
     /// - Parameter targets: at least one; `seed` has room for ``MarmotLimits/tokensOfLeaf`` boxes, `push-v1`
     ///   for one of each server, `mip05` for one.
     /// - Throws: `.foreignPushService`, `.tooMuchContent`, as for one; nothing is changed then.
-    public mutating func register(
+    package mutating func register(
         _ targets: [DeviceTarget], _ occasion: Occasion, in view: some GroupView, now: Moment,
         using generator: inout some RandomNumberGenerator
     ) throws(MarmotError) -> Due {
@@ -151,7 +151,7 @@ public struct MarmotLeaf: Sendable {
     /// was lost.
     ///
     /// - Returns: the request; no event in the `mip05` texts, which have none without a token.
-    public func ask(
+    package func ask(
         in view: some GroupView, now: Moment, using generator: inout some RandomNumberGenerator
     ) -> Due {
         let at = now.wall.seconds
@@ -166,7 +166,7 @@ public struct MarmotLeaf: Sendable {
 
     /// Notifications are switched off, or the device is about to leave: says so once, where there was
     /// anything to take back.
-    public mutating func optOut(
+    package mutating func optOut(
         in view: some GroupView, now: Moment, using generator: inout some RandomNumberGenerator
     ) -> Due {
         targets = []
@@ -310,11 +310,13 @@ public struct MarmotLeaf: Sendable {
     // MARK: what time asks for
 
     /// When ``due(at:in:using:)`` should next be called.
-    public func nextDeadline(from now: Moment) -> ContinuousClock.Instant { schedule.nextDeadline(from: now) }
+    package func nextDeadline(from now: Moment) -> ContinuousClock.Instant {
+        schedule.nextDeadline(from: now)
+    }
 
     /// Answers whose random delay is over, the renewal of one's own token, and once a day the end of old
     /// tokens.
-    public mutating func due(
+    package mutating func due(
         at now: Moment, in view: some GroupView, using generator: inout some RandomNumberGenerator
     ) -> Due {
         var due = Due()
@@ -347,7 +349,7 @@ public struct MarmotLeaf: Sendable {
     }
 
     /// MLS Remove: everything of these leaves is forgotten at once.
-    public mutating func removed(leaves: some Sequence<UInt32>) -> Due {
+    package mutating func removed(leaves: some Sequence<UInt32>) -> Due {
         Due(changed: tokens.remove(leaves: leaves))
     }
 }

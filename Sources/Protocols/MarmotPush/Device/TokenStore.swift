@@ -1,10 +1,10 @@
-public import PushModel
+package import PushModel
 
 /// What an app's database keeps of its groups: one row for each leaf. One device writes it, as one device
 /// advances the group's MLS state.
 ///
 /// Errors are the database's own and come back from ``TokenStore`` as they are.
-public protocol LeafStorage: Sendable {
+package protocol LeafStorage: Sendable {
     /// All rows of a group, but for those past their end.
     func rows(of group: [UInt8]) async throws -> [LeafRow]
     /// Writes rows over those of the same leaves and deletes the rows of others, in one transaction where
@@ -19,14 +19,14 @@ public protocol LeafStorage: Sendable {
 }
 
 /// What is kept of one leaf.
-public struct LeafRow: Sendable {
-    public let leaf: UInt32
+package struct LeafRow: Sendable {
+    package let leaf: UInt32
     /// ``LeafTokens/encoded()``: device tokens are encrypted in it, but who is whose is not.
-    public let body: Secret
+    package let body: Secret
     /// When the row may be deleted; ``UnixTime/distantFuture`` where it has no end.
-    public let expiresAt: UnixTime
+    package let expiresAt: UnixTime
 
-    public init(leaf: UInt32, body: Secret, expiresAt: UnixTime) {
+    package init(leaf: UInt32, body: Secret, expiresAt: UnixTime) {
         self.leaf = leaf
         self.body = body
         self.expiresAt = expiresAt
@@ -35,16 +35,16 @@ public struct LeafRow: Sendable {
 
 /// Where a device keeps its groups' tokens between runs: one row for each leaf, so that a call writes what it
 /// changed and no more (decision 0020).
-public struct TokenStore: Sendable {
+package struct TokenStore: Sendable {
     private let storage: any LeafStorage
 
-    public init(_ storage: any LeafStorage) { self.storage = storage }
+    package init(_ storage: any LeafStorage) { self.storage = storage }
 
     /// What was kept of a group.
     ///
     /// - Throws: `.malformedRow` for a row that was not written by ``save(_:of:in:now:)``; what the storage
     ///   throws.
-    public func load(_ group: [UInt8]) async throws -> GroupTokens {
+    package func load(_ group: [UInt8]) async throws -> GroupTokens {
         var leaves: [UInt32: LeafTokens] = [:]
         for row in try await storage.rows(of: group) {
             guard let entry = LeafTokens(decoding: row.body) else { throw MarmotError(.malformedRow) }
@@ -54,7 +54,7 @@ public struct TokenStore: Sendable {
     }
 
     /// Writes the leaves that a call said to have changed.
-    public func save(
+    package func save(
         _ changed: Set<UInt32>, of tokens: GroupTokens, in group: [UInt8], now: UnixTime
     ) async throws {
         var rows: [LeafRow] = []
@@ -70,8 +70,8 @@ public struct TokenStore: Sendable {
     }
 
     /// The group is left: nothing of it stays.
-    public func forget(_ group: [UInt8]) async throws { try await storage.forget(group) }
+    package func forget(_ group: [UInt8]) async throws { try await storage.forget(group) }
 
     /// Removes what is past its end in every group, 35 days after it was learned.
-    public func purge(now: UnixTime) async throws -> Int { try await storage.purge(now: now) }
+    package func purge(now: UnixTime) async throws -> Int { try await storage.purge(now: now) }
 }

@@ -47,7 +47,7 @@ public struct MarmotOrigin: Sendable {
 
     /// Tokens to wake: of active leaves, without those of the sender's own account
     /// (docs/conformance/marmot.md).
-    public static func choose(
+    package static func choose(
         from tokens: GroupTokens, in view: some GroupView, sender: XOnlyKey, now: UnixTime
     ) -> [GossipToken] {
         tokens.live(in: view, at: now).filter { $0.member != sender }.map(\.token)
@@ -56,7 +56,7 @@ public struct MarmotOrigin: Sendable {
     /// Makes triggers for these tokens: by server and format, with decoys, shuffled, each in a frame that its
     /// relays take, each by keys of its own (docs/conformance/marmot.md).
     ///
-    /// - Parameter tokens: what ``choose(from:in:sender:now:)`` returned, of one group.
+    /// - Parameter tokens: what ``MarmotDevice/tokensToWake(at:)`` returned, of one group.
     /// - Throws: `.tooMuchContent` only if a frame outgrew what was reckoned, which is a bug of ours.
     public func notify(
         _ tokens: [GossipToken], now: UnixTime, using generator: inout some RandomNumberGenerator

@@ -1,13 +1,13 @@
 import Primitives
 import PushModel
-public import Secp256k1Keys
+package import Secp256k1Keys
 import WireFormats
 
 /// Proof that a member of a group said a record (docs/conformance/marmot.md): a signature over the id of an
 /// event of kind 451 that is never published.
-public enum OwnerProof {
+package enum OwnerProof {
     /// Which signatures a group takes.
-    public enum Acceptance: Sendable {
+    package enum Acceptance: Sendable {
         /// Kind 451 alone.
         case current
         /// Also kind 450, and a signature over the record's digest, as groups of mid-2026 made them.
@@ -19,7 +19,7 @@ public enum OwnerProof {
     /// - Parameter group: raw id of the MLS group.
     /// - Parameter token: `nil` for a removal.
     /// - Parameter auxiliary: 32 random bytes (BIP-340).
-    public static func sign(
+    package static func sign(
         _ key: PushRecord.Key, fingerprint: [UInt8], token: GossipToken?, ownerTimestamp: Int64,
         group: [UInt8], by owner: Secp256k1KeyPair, auxiliary: [UInt8]
     ) -> PushRecord {
@@ -33,7 +33,7 @@ public enum OwnerProof {
     }
 
     /// Whether the member that the record names signed it for this group.
-    public static func verifies(
+    package static func verifies(
         _ record: PushRecord, group: [UInt8], _ acceptance: Acceptance = .current
     ) -> Bool {
         let member = record.key.member
@@ -45,7 +45,7 @@ public enum OwnerProof {
     }
 
     /// Id of the event of kind 451.
-    public static func eventID(_ record: PushRecord, group: [UInt8]) -> [UInt8] {
+    package static func eventID(_ record: PushRecord, group: [UInt8]) -> [UInt8] {
         eventID(record, group: group, kind: NostrKind.ownerProof)
     }
 
@@ -68,7 +68,7 @@ public enum OwnerProof {
     /// owner_ts u64 ‖ u16 length, hint ‖ encrypted token; all big-endian.
     ///
     /// - Returns: 32 bytes.
-    public static func digest(_ record: PushRecord, group: [UInt8]) -> [UInt8] {
+    package static func digest(_ record: PushRecord, group: [UInt8]) -> [UInt8] {
         let key = record.key
         let hint = Array((record.token?.relayHint ?? "").utf8)
         var head = Array(domain(record).utf8)

@@ -1,4 +1,4 @@
-public import PushModel
+package import PushModel
 import Secp256k1Keys
 import WireFormats
 
@@ -6,7 +6,7 @@ import WireFormats
 /// believed.
 ///
 /// Who sent it, and from which leaf, comes from MLS and never from the event.
-public enum Gossip: Sendable {
+package enum Gossip: Sendable {
     /// 447 of the tag profiles: the sender's tokens, and a wish for everybody's. In `seed` there may be none.
     case request(GossipProfile, own: [GossipToken], GossipReference)
     /// 448 of the tag profiles. `unusable`: entries that were passed over.
@@ -25,7 +25,7 @@ public enum Gossip: Sendable {
     /// - Parameter event: a rumor, as it came out of the MLS message.
     /// - Throws: `.wrongKind`; `.malformedGossip` for a signature, an id that does not fit, or a shape of no
     ///   profile; `.unknownVersion` for JSON of another version; `.tooLarge` for more tokens than allowed.
-    public init(reading event: NostrEvent) throws(MarmotError) {
+    package init(reading event: NostrEvent) throws(MarmotError) {
         guard (NostrKind.tokenRequest...NostrKind.tokenRemoval).contains(event.kind) else {
             throw MarmotError(.wrongKind)
         }

@@ -1,15 +1,15 @@
 import PushModel
-public import Secp256k1Keys
+package import Secp256k1Keys
 import WireFormats
 
 /// Inner events as ours are written: rumors for the caller to put into MLS messages
 /// (docs/conformance/marmot.md).
-public enum GossipEvent {
+package enum GossipEvent {
     /// 447 of a tag profile: asks for everybody's tokens and tells one's own.
     ///
     /// - Parameter tokens: of one format; in `mip05` exactly one.
     /// - Parameter nonce: 32 hex digits; `seed` alone writes it.
-    public static func request(
+    package static func request(
         _ tokens: [GossipToken], nonce: String?, author: XOnlyKey, at createdAt: Int64
     ) -> NostrEvent {
         var tags = tokens.map { $0.tag() }
@@ -21,7 +21,7 @@ public enum GossipEvent {
     /// leaves: whoever reads one takes what it says of a leaf for all that there is.
     ///
     /// A leaf whose tokens alone would be too large is left out, for its owner to say.
-    public static func lists(
+    package static func lists(
         _ listed: [ListedToken], answering request: GossipReference, _ profile: GossipProfile,
         author: XOnlyKey, at createdAt: Int64
     ) -> [NostrEvent] {
@@ -35,12 +35,12 @@ public enum GossipEvent {
     }
 
     /// 449 of `seed`: one's complete new set.
-    public static func update(_ tokens: [GossipToken], author: XOnlyKey, at createdAt: Int64) -> NostrEvent {
+    package static func update(_ tokens: [GossipToken], author: XOnlyKey, at createdAt: Int64) -> NostrEvent {
         rumor(NostrKind.tokenUpdateOrRemoval, tokens.map { $0.tag() }, author, createdAt)
     }
 
     /// 450 of `seed`, 449 of `mip05`: none of one's tokens hold any longer.
-    public static func removal(
+    package static func removal(
         _ profile: GossipProfile, author: XOnlyKey, at createdAt: Int64
     ) -> NostrEvent {
         rumor(
@@ -48,14 +48,14 @@ public enum GossipEvent {
     }
 
     /// 447 of `push-v1`: one's own records, or, with none, a request.
-    public static func records(
+    package static func records(
         _ records: [PushRecord], author: XOnlyKey, at createdAt: Int64
     ) -> NostrEvent {
         json(NostrKind.tokenRequest, records, .tokens, author, createdAt)
     }
 
     /// 448 of `push-v1`; several when one would be too large, cut between leaves.
-    public static func recordLists(
+    package static func recordLists(
         _ records: [PushRecord], author: XOnlyKey, at createdAt: Int64
     ) -> [NostrEvent] {
         parts(
@@ -65,7 +65,7 @@ public enum GossipEvent {
     }
 
     /// 449 of `push-v1`.
-    public static func recordRemovals(
+    package static func recordRemovals(
         _ records: [PushRecord], author: XOnlyKey, at createdAt: Int64
     ) -> NostrEvent {
         json(NostrKind.tokenUpdateOrRemoval, records, .removals, author, createdAt)

@@ -1,18 +1,18 @@
 import PushModel
-public import Secp256k1Keys
+package import Secp256k1Keys
 import WireFormats
 
 /// What an owner states in `push-v1` about one token: that it holds, or that it no longer does
 /// (docs/conformance/marmot.md). The owner's signature travels with it, so that others may pass it on.
-public struct PushRecord: Sendable {
+package struct PushRecord: Sendable {
     /// Whose token, of which push service, at which server: one record each is in force.
-    public struct Key: Sendable, Hashable {
-        public let member: XOnlyKey
-        public let leaf: UInt32
-        public let platform: DeviceTarget.Platform
-        public let server: XOnlyKey
+    package struct Key: Sendable, Hashable {
+        package let member: XOnlyKey
+        package let leaf: UInt32
+        package let platform: DeviceTarget.Platform
+        package let server: XOnlyKey
 
-        public init(member: XOnlyKey, leaf: UInt32, platform: DeviceTarget.Platform, server: XOnlyKey) {
+        package init(member: XOnlyKey, leaf: UInt32, platform: DeviceTarget.Platform, server: XOnlyKey) {
             self.member = member
             self.leaf = leaf
             self.platform = platform
@@ -20,18 +20,18 @@ public struct PushRecord: Sendable {
         }
     }
 
-    public static let version = "marmot-push-v1"
+    package static let version = "marmot-push-v1"
     static let fingerprintBytes = 12
 
-    public let key: Key
+    package let key: Key
     /// First 12 bytes of SHA-256 of platform byte ‖ device token.
-    public let fingerprint: [UInt8]
+    package let fingerprint: [UInt8]
     /// The token; `nil` in a removal.
-    public let token: GossipToken?
+    package let token: GossipToken?
     /// Unix milliseconds by the owner's clock.
-    public let ownerTimestamp: Int64
+    package let ownerTimestamp: Int64
     /// 64 bytes (``OwnerProof``).
-    public let ownerSignature: [UInt8]
+    package let ownerSignature: [UInt8]
 
     init(
         key: Key, fingerprint: [UInt8], token: GossipToken?, ownerTimestamp: Int64, ownerSignature: [UInt8]
@@ -44,7 +44,7 @@ public struct PushRecord: Sendable {
     }
 
     /// The fingerprint as it is written.
-    public var fingerprintText: String { "sha256:" + Hex.encode(fingerprint) }
+    package var fingerprintText: String { "sha256:" + Hex.encode(fingerprint) }
 
     // MARK: JSON
 
