@@ -1,9 +1,9 @@
-public import PushModel
+package import PushModel
 
 /// What this protocol's roles refuse, and why.
-public struct StatusError: PushError {
+package struct StatusError: PushError {
     /// Frozen.
-    public enum Code: String, Sendable, Hashable, CaseIterable {
+    package enum Code: String, Sendable, Hashable, CaseIterable {
         // Of the moment
         case rateLimited, overloaded
         // Bytes
@@ -15,24 +15,24 @@ public struct StatusError: PushError {
         case sendingIsOff, tooManyNotifications, foreignPush
     }
 
-    public let code: Code
+    package let code: Code
     /// How long to wait.
     package var retryAfter: Duration?
 
-    public init(_ code: Code) { self.code = code }
+    package init(_ code: Code) { self.code = code }
 
-    public var codeText: String { code.rawValue }
+    package var codeText: String { code.rawValue }
 
-    public var blame: Blame { code == .overloaded || code == .malformedRow ? .ourselves : .peer }
+    package var blame: Blame { code == .overloaded || code == .malformedRow ? .ourselves : .peer }
 
-    public var retry: RetryAdvice {
+    package var retry: RetryAdvice {
         switch code {
         case .overloaded, .rateLimited, .tooManyNotifications: .later
         default: .never
         }
     }
 
-    public var sentence: String {
+    package var sentence: String {
         switch code {
         case .rateLimited: "Too many requests; try again later."
         case .overloaded: "The relay cannot take this now; try again later."

@@ -50,7 +50,7 @@ public struct GossipToken: Sendable {
 }
 
 /// The three ways in which groups talk about tokens (docs/conformance/marmot.md).
-public enum GossipProfile: Sendable, Hashable, CaseIterable {
+package enum GossipProfile: Sendable, Hashable, CaseIterable {
     /// Tags with hex; 449 updates, 450 removes.
     case seed
     /// Tags with base64; 449 removes.
@@ -58,7 +58,7 @@ public enum GossipProfile: Sendable, Hashable, CaseIterable {
     /// JSON with owners' proofs.
     case pushV1
 
-    public init(_ format: TokenFormat) {
+    package init(_ format: TokenFormat) {
         switch format {
         case .seed: self = .seed
         case .mip05Short, .mip05Long: self = .mip05
@@ -68,23 +68,23 @@ public enum GossipProfile: Sendable, Hashable, CaseIterable {
 }
 
 /// A token and whose it is said to be.
-public struct ListedToken: Sendable {
-    public let leaf: UInt32
-    public let token: GossipToken
+package struct ListedToken: Sendable {
+    package let leaf: UInt32
+    package let token: GossipToken
 
-    public init(leaf: UInt32, token: GossipToken) {
+    package init(leaf: UInt32, token: GossipToken) {
         self.leaf = leaf
         self.token = token
     }
 }
 
 /// Which request a list answers: by its id, and in the seed text by its nonce too (§9, point 1).
-public struct GossipReference: Sendable, Hashable {
+package struct GossipReference: Sendable, Hashable {
     /// 32 bytes.
-    public let id: [UInt8]?
-    public let nonce: String?
+    package let id: [UInt8]?
+    package let nonce: String?
 
-    public init(id: [UInt8]?, nonce: String?) {
+    package init(id: [UInt8]?, nonce: String?) {
         self.id = id
         self.nonce = nonce
     }
