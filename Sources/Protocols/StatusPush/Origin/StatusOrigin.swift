@@ -134,7 +134,7 @@ public struct StatusOrigin: PushOrigin {
     /// - Returns: a number for each person, in order, under which ``takeSettled()`` tells the end. It is
     ///   unique within one run.
     /// - Throws: `.switchedOff` unless ``isSending``; `.tooMany` beyond ``StatusLimits/originJobs`` that are
-    ///   under way. Nothing is taken then.
+    ///   under way, and for a notification without a message id. Nothing is taken then.
     public mutating func notify(
         _ notification: StatusNotification, to people: [PublicPoint], at now: UnixTime
     ) throws(DeviceError) -> [UInt64] {
