@@ -37,7 +37,7 @@ struct WakuPublishingTests {
             try await rig.note("listening")
             var sent = message(rig, "to all")
             sent.meta = Secret([1, 2, 3])
-            try await rig.ingress.publish(sent)
+            try await rig.outlet.publish(sent)
             let batch = try await client.messages { $0 == WakuRig.followed }
             let heard = try #require(batch.messages.first?.message)
             #expect(heard.payload == sent.payload && heard.meta == sent.meta && heard.version == 1)
@@ -68,7 +68,7 @@ struct WakuPublishingTests {
                 try await client.publish(message(first, "to both"))
                 _ = try await first.arrival(of: "to both")
                 _ = try await second.arrival(of: "to both")
-                try await first.ingress.publish(message(first, "from the first"))
+                try await first.outlet.publish(message(first, "from the first"))
                 _ = try await second.arrival(of: "from the first")
                 #expect(second.texts == ["to both", "from the first"] && first.texts == ["to both"])
             }
@@ -85,7 +85,7 @@ struct WakuPublishingTests {
         try await rig.run {
             try await rig.note("listening")
             async let outcome = code { () async throws(WakuError) in
-                try await rig.ingress.publish(message(rig, "late"))
+                try await rig.outlet.publish(message(rig, "late"))
             }
             _ = try await notes.next("an attempt") { $0 == .published(isTaken: false) }
             _ = try await notes.next("another one") { $0 == .published(isTaken: false) }
@@ -103,7 +103,7 @@ struct WakuPublishingTests {
         let notes = rig.node.notes()
         try await rig.run {
             async let outcome = code { () async throws(WakuError) in
-                try await rig.ingress.publish(message(rig, "patient"))
+                try await rig.outlet.publish(message(rig, "patient"))
             }
             _ = try await notes.next("an attempt") { $0 == .published(isTaken: false) }
             rig.node.turn { $0.subscriptions = .asItShould }
@@ -118,10 +118,10 @@ struct WakuPublishingTests {
             try await rig.note("listening")
             let large = message(rig, "", bytes: 150 << 10)
             #expect(
-                await code { () async throws(WakuError) in try await rig.ingress.publish(large) } == .refused)
+                await code { () async throws(WakuError) in try await rig.outlet.publish(large) } == .refused)
             let empty = message(rig, "")
             #expect(
-                await code { () async throws(WakuError) in try await rig.ingress.publish(empty) } == .refused)
+                await code { () async throws(WakuError) in try await rig.outlet.publish(empty) } == .refused)
         }
         #expect(rig.network.published == 0)
     }
@@ -133,7 +133,7 @@ struct WakuPublishingTests {
         let rig = try await WakuRig(limits: limits)
         await rig.node.away()
         let outcome = await code { () async throws(WakuError) in
-            try await rig.ingress.publish(message(rig, "lost"))
+            try await rig.outlet.publish(message(rig, "lost"))
         }
         #expect(outcome == .nodeAway)
         #expect(rig.ingress.statistics.publishing == 0)
@@ -151,14 +151,14 @@ struct WakuPublishingTests {
                 for number in 0..<3 {
                     group.addTask {
                         await code { () async throws(WakuError) in
-                            try await rig.ingress.publish(message(rig, "message \(number)"))
+                            try await rig.outlet.publish(message(rig, "message \(number)"))
                         }
                     }
                 }
                 // Bound: all three are on their way, and none can end before the node takes them.
                 try? await asked(for: "three on their way") { rig.ingress.statistics.publishing == 3 }
                 let fourth = await code { () async throws(WakuError) in
-                    try await rig.ingress.publish(message(rig, "one too many"))
+                    try await rig.outlet.publish(message(rig, "one too many"))
                 }
                 #expect(fourth == .overloaded)
                 rig.node.turn { $0.publishing = .asItShould }
@@ -181,7 +181,7 @@ struct WakuPublishingTests {
                     let sent = rig.ingress.statistics.publishing
                     group.addTask {
                         await code { () async throws(WakuError) in
-                            try await rig.ingress.publish(message(rig, "", bytes: bytes))
+                            try await rig.outlet.publish(message(rig, "", bytes: bytes))
                         }
                     }
                     // Bound: none can end before the node takes it.
@@ -190,7 +190,7 @@ struct WakuPublishingTests {
                     }
                 }
                 let fourth = await code { () async throws(WakuError) in
-                    try await rig.ingress.publish(message(rig, "", bytes: 11))
+                    try await rig.outlet.publish(message(rig, "", bytes: 11))
                 }
                 #expect(fourth == .overloaded)
                 rig.node.turn { $0.publishing = .asItShould }

@@ -1,12 +1,11 @@
-package import CoreMetrics
 import Delivery
 package import PushModel
 import ServiceLifecycle
-package import StatusPush
+import StatusPush
 import Synchronization
 
-/// The way in from the Waku network and out to it, over one node's REST interface: polls the node, hands on
-/// what is of a followed topic, and publishes.
+/// The way in from the Waku network, over one node's REST interface: polls the node, and hands on what is of
+/// a followed topic. Answers leave by the ``WakuOutlet`` of the same node.
 ///
 /// What a node has handed out it forgets, and what it could not keep it has lost: after each gap, and at the
 /// start, the store is asked. So a message may come twice, and is shown once.
@@ -15,17 +14,12 @@ package final class WakuIngress: Service {
     /// is done with. One that is not is handed on again if it comes again.
     package typealias Take = @Sendable (WakuArrival) async -> Bool
 
-    package let name: ConfiguredName
-    package let node: WakuNode
+    private let outlet: WakuOutlet
     private let topics: FollowedTopics
     private let limits: WakuLimits
     private let world: World
     private let journal: Journal
-    private let metrics: WakuMetrics
-    private let calls: WakuCalls
-    private let publisher: WakuPublisher
     private let queue: ArrivalQueue
-    private let seen = SeenMessages()
     private let gap = Gap()
     private let current: Mutex<Current>
     private let link: Mutex<LinkState>
@@ -34,7 +28,6 @@ package final class WakuIngress: Service {
     private let received = Atomic(0)
     /// Gaps that were given up, and when the last one was.
     private let missed = Mutex<(count: Int, last: ContinuousClock.Instant)?>(nil)
-    private let refusals: Mutex<FaultRun>
     private let began: UnixTime
     private let stopping = Bell()
     /// The topics are known, or the ingress stops.
@@ -47,29 +40,28 @@ package final class WakuIngress: Service {
     }
 
     /// - Parameters:
+    ///   - outlet: of the node that is polled.
     ///   - topics: what is listened for; listening begins when it is known (``FollowedTopics/begin(with:)``).
-    ///   - web: fetches from the node; plain http on this machine, with connections that are kept.
     package init(
-        name: ConfiguredName, node: WakuNode, topics: FollowedTopics, web: any WebFetch,
-        limits: WakuLimits = WakuLimits(), world: World, journal: Journal,
-        metrics factory: any MetricsFactory, take: @escaping Take
+        beside outlet: WakuOutlet, topics: FollowedTopics, limits: WakuLimits = WakuLimits(), world: World,
+        journal: Journal, take: @escaping Take
     ) {
-        self.name = name
-        self.node = node
+        self.outlet = outlet
         self.topics = topics
         self.limits = limits
         self.world = world
         self.journal = journal
         current = Mutex(Current(take: take))
-        metrics = WakuMetrics(name, factory)
-        calls = WakuCalls(node: node, web: web, limits: limits)
-        publisher = WakuPublisher(calls: calls, limits: limits, world: world)
         queue = ArrivalQueue(bytes: limits.queuedBytes)
         began = world.now()
         link = Mutex(LinkState(limits: limits, since: began - limits.startReach))
         health = Mutex(HealthState(start: began))
-        refusals = Mutex(FaultRun(limits.refusals))
     }
+
+    private var name: ConfiguredName { outlet.name }
+    private var calls: WakuCalls { outlet.calls }
+    private var metrics: WakuMetrics { outlet.metrics }
+    private var seen: SeenMessages { outlet.seen }
 
     /// Puts another way for messages in force.
     package func adopt(take: @escaping Take) { current.withLock { $0.take = take } }
@@ -80,37 +72,14 @@ package final class WakuIngress: Service {
         statistics.health = health.withLock(\.health)
         statistics.topics = topics.count
         (statistics.queued, statistics.queuedBytes) = (queue.count, queue.bytes)
-        statistics.publishing = publisher.count
+        statistics.publishing = outlet.publishing
         statistics.hasGap = gap.isOpen
         statistics.missed = missed(at: world.instant())
-        if statistics.isListening {
-            statistics.refused = refusals.withLock { $0.told(at: world.instant()) }
-        }
+        if statistics.isListening { statistics.refused = outlet.refused }
         statistics.heard = heard.load(ordering: .relaxed)
         statistics.received = received.load(ordering: .relaxed)
-        statistics.published = publisher.published
+        statistics.published = outlet.published
         return statistics
-    }
-
-    // MARK: Out
-
-    /// Publishes a message, and waits until the node has taken it. It is tried again where the node is away
-    /// or cannot; whether ``run()`` runs does not matter.
-    ///
-    /// - Throws: `.refused`, `.overloaded`; `.nodeAway` after ``WakuLimits/publishWithin``.
-    package func publish(_ message: WakuMessage) async throws(WakuError) {
-        // The node shows us our own messages too.
-        _ = seen.note(message.hash(pubsubTopic: node.pubsubTopic))
-        do throws(WakuError) {
-            try await publisher.publish(message)
-            metrics.published(nil)
-            refusals.withLock { $0.succeeded() }
-        } catch {
-            metrics.published(error)
-            // That too many wait is no word of the node's.
-            if error != WakuError(.overloaded) { refusals.withLock { $0.failed(at: world.instant()) } }
-            throw error
-        }
     }
 
     // MARK: In
@@ -196,7 +165,7 @@ package final class WakuIngress: Service {
         metrics.count(.foreign, batch.foreign)
         metrics.count(.malformed, batch.malformed)
         for (message, topic) in batch.messages {
-            let hash = message.hash(pubsubTopic: node.pubsubTopic)
+            let hash = message.hash(pubsubTopic: outlet.node.pubsubTopic)
             guard seen.begin(hash) else {
                 metrics.count(.repeated)
                 continue

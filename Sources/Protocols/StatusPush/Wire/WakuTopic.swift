@@ -49,6 +49,11 @@ package struct WakuTopic: Sendable {
         WakuTopic(name: Secret(Array("contact-discovery-".utf8) + Hex.encode(key.uncompressed).utf8))
     }
 
+    /// Where messages are sealed to a server's own key, by the four bytes of their content topics.
+    package static func own(of key: PublicPoint) -> Set<UInt32> {
+        [partitioned(of: key).id, personal(of: key).id]
+    }
+
     /// Where a key's owner publishes how to reach its devices.
     package static func contactCode(of key: PublicPoint) -> WakuTopic {
         WakuTopic(name: Secret(Array("0x".utf8) + Hex.encode(key.uncompressed).utf8 + "-contact-code".utf8))

@@ -18,6 +18,7 @@ final class WakuRig: Sendable {
     let network: WakuNetworkSimulator
     let node: WakuNodeSimulator
     let topics = FollowedTopics()
+    let outlet: WakuOutlet
     let ingress: WakuIngress
     /// What the ingress hands on, in order.
     let taken: AsyncStream<WakuArrival>
@@ -57,12 +58,15 @@ final class WakuRig: Sendable {
             inlet.yield(arrival)
             return true
         }
+        outlet = WakuOutlet(
+            name: name, node: address, web: web, limits: limits, world: ahead.world,
+            metrics: NOOPMetricsHandler.instance)
         ingress = WakuIngress(
-            name: name, node: address, topics: topics, web: web, limits: limits, world: ahead.world,
+            beside: outlet, topics: topics, limits: limits, world: ahead.world,
             journal: Journal { _, _, fields in
                 for (key, value) in fields where key == .note { pen.yield(value.logText) }
             },
-            metrics: NOOPMetricsHandler.instance, take: take ?? note)
+            take: take ?? note)
         if knows { topics.begin(with: [Self.followed]) }
     }
 

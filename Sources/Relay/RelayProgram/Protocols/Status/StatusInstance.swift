@@ -15,7 +15,9 @@ final class StatusInstance: HostedInstance {
     private let identity: Secp256k1KeyPair
     /// When this process began to hear the network as this instance.
     private let heardSince: UnixTime
+    private let relay: StatusRelay
     private let post: StatusPost
+    private let outlet: WakuOutlet
     private let ingress: WakuIngress
     private let link: StatusLink
     private let world: World
@@ -37,10 +39,7 @@ final class StatusInstance: HostedInstance {
         let relay = StatusRelay(
             instance: name, identity: identity,
             policy: StatusPolicy(settings, topics: Self.topics(instance, configuration)),
-            registry: ground.registry,
-            allowances: StatusAllowances(
-                registrations: settings.allowances.registrations, queries: settings.allowances.queries,
-                requests: settings.allowances.requests),
+            registry: ground.registry, allowances: StatusAllowances(settings.allowances),
             charge: { tolls.take($0) }, reportWithin: ground.spans.statusHost.report, world: ground.world)
         let notes = NoteMeter(name, ground.metrics)
         let reception = Reception(
@@ -50,7 +49,7 @@ final class StatusInstance: HostedInstance {
                 notes.count(note)
                 tally.count(note)
             })
-        self.tally = tally
+        (self.relay, self.tally) = (relay, tally)
         let limits = ground.spans.statusHost
         // Who was followed stays followed, unless the server is another one.
         let before = old.flatMap { $0.identity.point == identity.point ? $0 : nil }
@@ -60,22 +59,24 @@ final class StatusInstance: HostedInstance {
                 of: identity.point, relay.keys, registry: ground.registry, limits: limits,
                 world: ground.world)
         let share = before?.link.share ?? StatusShare(of: name, ground.delivery.membership)
+        // The way to the node stays, unless it is another node.
+        let linked = before.flatMap { $0.settings.waku == settings.waku ? $0 : nil }
+        let outlet =
+            linked?.outlet
+            ?? WakuOutlet(
+                name: name, node: node, web: Self.web(to: peer, on: ground), limits: ground.spans.waku,
+                world: ground.world, metrics: ground.metrics)
         let post = StatusPost(
+            StatusConversation(
+                with: relay, heardSince: heardSince, clockSlack: WakuLimits.timestampSlack),
             reception, topics: topics, share: share,
-            gateway: settings.gorush.map { peer in
-                GorushGateway(
-                    url: peer.url.text, web: Self.web(to: peer, on: ground), deadline: limits.gateway)
-            }, heardSince: heardSince, on: ground)
-        self.post = post
-        let ingress: WakuIngress
-        if let before, before.settings.waku == settings.waku {
-            ingress = before.ingress
-        } else {
-            ingress = WakuIngress(
-                name: name, node: node, topics: topics.followed, web: Self.web(to: peer, on: ground),
-                limits: ground.spans.waku, world: ground.world, journal: ground.journal,
-                metrics: ground.metrics, take: post.take)
-        }
+            gateway: settings.gorush.map { Self.gateway($0, on: ground) }, outlet: outlet, on: ground)
+        (self.outlet, self.post) = (outlet, post)
+        let ingress =
+            linked?.ingress
+            ?? WakuIngress(
+                beside: outlet, topics: topics.followed, limits: ground.spans.waku, world: ground.world,
+                journal: ground.journal, take: post.take)
         self.ingress = ingress
         link =
             before?.link
@@ -90,6 +91,13 @@ final class StatusInstance: HostedInstance {
         guard !instance.apps.isEmpty else { return nil }
         let apps = instance.apps.compactMap(configuration.app)
         return Set(apps.flatMap { $0.apns?.registeredAppIDs ?? [] })
+    }
+
+    private static func gateway(
+        _ peer: StatusInstanceSettings.Peer, on ground: HostingGround
+    ) -> GorushGateway {
+        GorushGateway(
+            url: peer.url.text, web: web(to: peer, on: ground), deadline: ground.spans.statusHost.gateway)
     }
 
     /// One that trusts the peer's own authority as well goes through no proxy: such a host is the operator's.
@@ -109,7 +117,6 @@ final class StatusInstance: HostedInstance {
     var uptimeSeconds: Int { Int((world.instant() - tally.began).components.seconds) }
 
     func takeForce() -> [any InstanceService] {
-        post.publish(through: ingress)
         ingress.adopt(take: post.take)
         link.adopt(ingress)
         return [link, ingress]
@@ -135,10 +142,17 @@ final class StatusInstance: HostedInstance {
     }
 
     /// Topics of people of whom no registration is left go, a page of them each time.
-    func sweep() async throws(StoreError) -> Bool { try await link.topics.sweep(by: post.reception.role) }
+    func sweep() async throws(StoreError) -> Bool { try await link.topics.sweep(by: relay) }
 
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
         [StatusKeys(name).address(of: address, bundle: appID)]
+    }
+}
+
+extension StatusAllowances {
+    init(_ settings: StatusInstanceSettings.Allowances) {
+        self.init(
+            registrations: settings.registrations, queries: settings.queries, requests: settings.requests)
     }
 }
 

@@ -77,9 +77,11 @@ struct StatusShareTests {
             of: Secp256k1KeyPair.generate(world).point, StatusKeys(configured("main")),
             registry: try await SealedMemory(world).store, limits: StatusHostLimits(), world: world)
         let node = try #require(WakuNode("http://127.0.0.1:1"))
+        let outlet = WakuOutlet(
+            name: configured("main"), node: node, web: NoWeb(), world: world,
+            metrics: NOOPMetricsHandler.instance)
         let ingress = WakuIngress(
-            name: configured("main"), node: node, topics: topics.followed, web: NoWeb(), world: world,
-            journal: .silent, metrics: NOOPMetricsHandler.instance, take: { _ in true })
+            beside: outlet, topics: topics.followed, world: world, journal: .silent, take: { _ in true })
         let link = StatusLink(
             topics, share: pair[0].share, ingress: ingress, limits: StatusHostLimits(), world: world)
         #expect(link.lookAgain(after: []).isEmpty && !ingress.statistics.hasGap)

@@ -1,20 +1,19 @@
-import PushModel
-import StatusPush
+package import PushModel
 import WireFormats
 
 /// What is known of pushes that a gateway did not take.
-struct GorushFailures: Sendable {
+package struct GorushFailures: Sendable {
     /// Places of all that failed.
-    private(set) var failed: Set<Int> = []
+    package private(set) var failed: Set<Int> = []
     /// What it was told of some of their tokens.
-    private(set) var words: [Int: GorushAnswer.Word] = [:]
+    package private(set) var words: [Int: GorushAnswer.Word] = [:]
 
-    init() {}
+    package init() {}
 
     /// All of a call failed, and nothing is known of why.
-    init(all pushes: ArraySlice<GatewayHandover.Push>) { failed = Set(pushes.indices) }
+    package init(all pushes: ArraySlice<GatewayHandover.Push>) { failed = Set(pushes.indices) }
 
-    mutating func add(_ other: GorushFailures) {
+    package mutating func add(_ other: GorushFailures) {
         failed.formUnion(other.failed)
         words.merge(other.words) { first, _ in first }
     }
@@ -30,10 +29,10 @@ struct GorushFailures: Sendable {
 /// platform that is switched off there, it tells by a lower count alone. Each token counts one, and since
 /// June 2024 a topic one more, an iPhone's too: so a call has pushes of one platform alone, of which all are
 /// dropped or none, and one of two numbers says that none was.
-struct GorushAnswer {
+package struct GorushAnswer {
     /// What a push service said of a token, where that is about the token and nothing else
     /// (docs/conformance/status.md).
-    enum Word: Sendable, Hashable {
+    package enum Word: Sendable, Hashable {
         case dead
         /// Apple does not know it in this environment: dead, unless gorush is set to the wrong one.
         case bad
@@ -54,7 +53,7 @@ struct GorushAnswer {
     private var count: Int64?
 
     /// `nil` for what is no answer of gorush's.
-    init?(_ body: Secret) {
+    package init?(_ body: Secret) {
         // The reason may be the answer's own text.
         guard let (entries, count) = body.reveal({ try? Self.read($0) }) else { return nil }
         (self.entries, self.count) = (entries, count)
@@ -113,7 +112,7 @@ struct GorushAnswer {
 
     /// Which of a call's pushes failed. An entry that fits none of them stands for any: then nothing is known
     /// of all. So it is where too few were counted.
-    func failures(of pushes: ArraySlice<GatewayHandover.Push>) -> GorushFailures {
+    package func failures(of pushes: ArraySlice<GatewayHandover.Push>) -> GorushFailures {
         let tokens = pushes.count
         if let count, count != tokens, count != tokens + pushes.count(where: \.hasTopic) {
             return GorushFailures(all: pushes)
@@ -161,18 +160,34 @@ struct GorushAnswer {
 
 /// Whether Apple's word for a token that it does not know is believed: a gorush that is set to the wrong
 /// environment hears it of every token.
-struct BadTokenTrust: Sendable {
+package struct BadTokenTrust: Sendable {
     /// As many in a row as halt a lane of ours.
     private static let most = 20
     private var left = 0
 
+    package init() {}
+
     /// Apple has taken a push: gorush asks where our tokens are known.
-    mutating func accepted() { left = Self.most }
+    package mutating func accepted() { left = Self.most }
 
     /// Another one was not known.
-    mutating func isBelieved() -> Bool {
+    package mutating func isBelieved() -> Bool {
         guard left > 0 else { return false }
         left -= 1
         return true
+    }
+
+    /// Places of pushes whose token is dead, so that the registration ends as with a lane.
+    package mutating func dead(
+        _ failures: GorushFailures, among pushes: [GatewayHandover.Push]
+    ) -> Set<Int> {
+        let isProof = pushes.indices.contains { pushes[$0].isApple && !failures.failed.contains($0) }
+        if isProof { accepted() }
+        var dead: Set<Int> = []
+        for (place, word) in failures.words.sorted(by: { $0.key < $1.key })
+        where word == .dead || isBelieved() {
+            dead.insert(place)
+        }
+        return dead
     }
 }

@@ -3,8 +3,6 @@ import PushTesting
 import StatusPush
 import Testing
 
-@testable import RelayProgram
-
 @Suite("What a gorush answers")
 struct GorushAnswerTests {
     private static let apple = String(repeating: "0123456789abcdef", count: 4)
@@ -95,9 +93,12 @@ struct GorushAnswerTests {
     func calls() {
         let apple = (0..<201).map { Self.push("\($0)") }
         let google = (0..<3).map { Self.push("\($0)", isApple: false) }
-        #expect(GorushGateway.calls(apple + google) == [0..<100, 100..<200, 200..<201, 201..<204])
-        #expect(GorushGateway.calls(google) == [0..<3] && GorushGateway.calls([]) == [])
-        #expect(GorushGateway.calls([apple[0]]) == [0..<1])
+        func places(_ pushes: [GatewayHandover.Push]) -> [Range<Int>] {
+            GorushCall.calls(for: pushes).map(\.pushes.indices)
+        }
+        #expect(places(apple + google) == [0..<100, 100..<200, 200..<201, 201..<204])
+        #expect(places(google) == [0..<3] && places([]) == [])
+        #expect(places([apple[0]]) == [0..<1])
     }
 
     @Test("Words are those of the token's own service, whole, and texts")
@@ -143,5 +144,43 @@ struct GorushAnswerTests {
             trust.accepted()
             #expect(believed(25) == 20)
         }
+    }
+
+    @Test("A token that Apple does not know is dead where another one was taken, a dead one always")
+    func dead() {
+        let unknown = #"{"token":"\#(Self.apple)","error":"BadDeviceToken"}"#
+        let gone = #"{"token":"\#(Self.google)","error":"unregistered device"}"#
+        let pushes = [
+            Self.push(Self.apple), Self.push("9" + Self.apple.dropFirst()),
+            Self.push(Self.google, isApple: false)
+        ]
+        let rows: [(pushes: [GatewayHandover.Push], logs: String, dead: Set<Int>)] = [
+            // Nothing was taken: gorush may ask where our tokens are not known.
+            ([pushes[0], pushes[2]], unknown + "," + gone, [1]), (pushes, unknown + "," + gone, [0, 2]),
+            (pushes, "", [])
+        ]
+        for row in rows {
+            var trust = BadTokenTrust()
+            let failures = Self.failures(row.logs, of: row.pushes) ?? GorushFailures()
+            let dead = trust.dead(failures, among: row.pushes)
+            #expect(dead == row.dead, "\(row.logs)")
+        }
+    }
+
+    @Test("A call was taken where nothing failed, and failed where the answer is none")
+    func outcomes() throws {
+        let call = try #require(GorushCall.calls(for: [Self.push(Self.apple)]).first)
+        let refusal = #"{"counts":1,"logs":[{"token":"\#(Self.apple)","error":"Unregistered"}]}"#
+        let rows: [(status: Int, body: String, failed: Set<Int>, outcome: GorushCall.Outcome)] = [
+            (200, #"{"counts":1,"logs":[]}"#, [], .taken), (299, refusal, [0], .refused),
+            (300, #"{"counts":1,"logs":[]}"#, [0], .failed), (503, "", [0], .failed), (200, "", [0], .failed)
+        ]
+        for row in rows {
+            let found = call.answered(status: row.status, Secret(row.body.utf8))
+            #expect(found.failures.failed == row.failed && found.outcome == row.outcome, "\(row.body)")
+        }
+        let silence = call.unanswered()
+        #expect(silence.failures.failed == [0] && silence.outcome == .unreachable)
+        #expect(call.body() == Secret(#"{"notifications":[]}"#.utf8))
     }
 }
