@@ -8,40 +8,20 @@ import WireFormats
 
 @Suite("Onion requests as the push server reads them")
 struct OnionTests {
-    private let server: X25519KeyPair
-    private let client: X25519KeyPair
+    private let peer: PeerOnion
 
-    init() throws {
-        server = try X25519KeyPair(privateKey: Secret([UInt8](repeating: 3, count: 32)))
-        client = try X25519KeyPair(privateKey: Secret([UInt8](repeating: 5, count: 32)))
-    }
+    init() throws { peer = try PeerOnion() }
 
-    private func inner(_ head: String, _ body: String? = "{}") -> [UInt8] {
-        var list = BencodeWriter()
-        list.beginList()
-        list.string(Array(head.utf8))
-        if let body { list.string(Array(body.utf8)) }
-        list.endList()
-        return list.bytes
-    }
+    private func inner(_ head: String, _ body: String? = "{}") -> [UInt8] { peer.inner(head, body) }
 
     private func request(
         _ plain: [UInt8], _ cipher: OnionCipher = .xchacha20, routing: String? = nil
     ) throws -> [UInt8] {
-        let key = try #require(
-            server.publicKey.withUnsafeBytes { cipher.key(client, with: $0, isClient: true) })
-        let sealed = plain.withUnsafeBytes { bytes in
-            cipher.seal(bytes, key: key, nonce: [UInt8](repeating: 1, count: cipher == .xchacha20 ? 24 : 12))
-        }.reveal { Array($0) }
-        let json =
-            routing
-            ?? #"{"ephemeral_key":"\#(Hex.encode(client.publicKey))","enc_type":"\#(cipher.rawValue)"}"#
-        let count = withUnsafeBytes(of: UInt32(sealed.count).littleEndian) { Array($0) }
-        return count + sealed + Array(json.utf8)
+        try peer.request(plain, cipher, routing: routing)
     }
 
     private func open(_ body: [UInt8]) throws -> SessionOnion.Opened {
-        try withBytes(body) { try SessionOnion.open($0, key: server) }
+        try withBytes(body) { try SessionOnion.open($0, key: peer.server) }
     }
 
     private static let head =
@@ -59,10 +39,7 @@ struct OnionTests {
         #expect(request.body == Secret("{}".utf8))
         let world = World.fixed(seed: 4, at: SessionRig.now)
         let reply = withBytes([0x78]) { opened.reply.seal(code: 200, contentType: nil, body: $0, world) }
-        let key = try #require(
-            server.publicKey.withUnsafeBytes { cipher.key(client, with: $0, isClient: true) })
-        let plain = try #require(reply.reveal { cipher.open($0, key: key) })
-        #expect(plain == Secret(#"l28:{"code": 200, "headers": {}}1:xe"#.utf8))
+        #expect(try peer.opened(reply, cipher) == Secret(#"l28:{"code": 200, "headers": {}}1:xe"#.utf8))
         let again = withBytes([0x78]) { opened.reply.seal(code: 200, contentType: nil, body: $0, world) }
         #expect(!(reply == again), "a nonce was used twice")
     }
@@ -141,7 +118,7 @@ struct OnionTests {
             #"{"ephemeral_key":"0100000000000000000000000000000000000000000000000000000000000000","enc_type":"xchacha20"}"#
         ])
     func routing(json: String) throws {
-        let json = json.replacing("KEY", with: Hex.encode(client.publicKey))
+        let json = json.replacing("KEY", with: peer.clientKey)
         #expect(throws: SessionError(.malformedOnion)) { try open(request(inner(Self.head), routing: json)) }
     }
 
@@ -149,7 +126,7 @@ struct OnionTests {
     func bounds() throws {
         let large = [UInt8](repeating: 0, count: SessionLimits.onionBodyBytes + 1)
         #expect(throws: SessionError(.bodyTooLarge)) { try open(large) }
-        let key = Hex.encode(client.publicKey)
+        let key = peer.clientKey
         let padded = { (count: Int) in
             #"{"ephemeral_key":"\#(key)","enc_type":"xchacha20","host":"\#(String(repeating: "h", count: count))"}"#
         }

@@ -1,7 +1,6 @@
 import Delivery
 import HTTPIngress
 import NIOCore
-import Primitives
 import PushModel
 import SessionPush
 
@@ -11,28 +10,24 @@ struct SessionFace: HTTPFace {
     /// A larger body is answered away from the event loops: it holds several elements, and each costs two
     /// verifications.
     private static let bytesOnLoop = 2 << 10
-    /// Elements of one call that are judged at once. The store commits them together.
-    private static let elementsAtOnce = 8
 
     private let reception: Reception<SessionRelay>
-    private let onion: X25519KeyPair
+    private let conversation: SessionConversation
     private let hasPlainHTTP: Bool
     /// Heard by the link to the swarm, which shows what is new.
     private let subscribed: Bell
     /// How long a toll must wait; `nil`: it was taken.
     private let charge: @Sendable (Toll) -> Duration?
-    private let world: World
 
     init(
-        _ reception: Reception<SessionRelay>, onion: X25519KeyPair, hasPlainHTTP: Bool, subscribed: Bell,
-        charge: @escaping @Sendable (Toll) -> Duration?, world: World
+        _ conversation: SessionConversation, _ reception: Reception<SessionRelay>, hasPlainHTTP: Bool,
+        subscribed: Bell, charge: @escaping @Sendable (Toll) -> Duration?
     ) {
+        self.conversation = conversation
         self.reception = reception
-        self.onion = onion
         self.hasPlainHTTP = hasPlainHTTP
         self.subscribed = subscribed
         self.charge = charge
-        self.world = world
     }
 
     var name: ConfiguredName { reception.instance }
@@ -88,147 +83,57 @@ struct SessionFace: HTTPFace {
 
     private func answer(_ inbound: HTTPInbound) async -> HTTPOutbound {
         let endpoint = Self.endpoint(inbound.tag)
-        guard endpoint != .onion else { return await answerOnion(inbound) }
-        let json = await call(endpoint, by: .plain, from: inbound.client) { read in inbound.withBody(read) }
-        return HTTPOutbound(200, .json, json)
-    }
-
-    // MARK: Onion requests
-
-    private func answerOnion(_ inbound: HTTPInbound) async -> HTTPOutbound {
-        // What has proved nothing costs an exchange of keys before it can be told from the rest.
-        if charge(Toll(SessionAllowances.ofOnions, of: .client(inbound.client))) != nil {
-            reception.count(NoteCode("session.onions-refused"))
+        if let toll = SessionConversation.toll(of: endpoint, from: inbound.client), charge(toll) != nil {
+            reception.count(SessionConversation.tolled)
             return plainRefusal(.clientShare)
         }
-        let opened: SessionOnion.Opened
-        do throws(SessionError) {
-            opened = try inbound.withBody { (body) throws(SessionError) in
-                try SessionOnion.open(body, key: onion)
-            }
-        } catch {
-            // There is no key to answer with.
-            return .text(error.code == .bodyTooLarge ? 413 : 400, error.sentence)
-        }
-        let sealed: Secret
-        if let request = opened.request {
-            sealed = await answer(request, opened.reply, from: inbound.client)
-        } else {
-            reception.count(NoteCode("session.malformed-onion"))
-            sealed = opened.reply.malformed(world)
-        }
-        return HTTPOutbound(200, .octets, sealed.reveal { Array($0) })
-    }
-
-    /// An inner request, answered as its endpoint would outside.
-    private func answer(
-        _ request: InnerRequest, _ reply: OnionReplyKey, from client: ClientKey
-    ) async -> Secret {
-        let answer: (code: Int, type: String, body: [UInt8])
-        do throws(SessionError) {
-            let endpoint = try SessionEndpoint.find(
-                method: request.method, path: request.path, in: [.subscribe, .unsubscribe])
-            let json = await call(endpoint, by: .onion, from: client) { read in request.body.reveal(read) }
-            answer = (200, CallReply.contentType, json)
-        } catch {
-            answer = (
-                error.code == .wrongMethod ? 405 : 404, "text/plain; charset=utf-8",
-                Array(error.sentence.utf8)
-            )
-        }
-        return answer.body.withUnsafeBytes {
-            reply.seal(code: answer.code, contentType: answer.type, body: $0, world)
+        switch inbound.withBody({ conversation.begin(endpoint, $0) }) {
+        case .judge(let call): return Self.outbound(await judge(call, from: inbound.client))
+        case .end(let answer, let note):
+            if let note { reception.count(note) }
+            return Self.outbound(answer)
         }
     }
 
-    // MARK: Calls
-
-    /// Answers a body: one element, or an array of them.
-    ///
-    /// - Parameter lend: lends the body's bytes.
-    private func call(
-        _ endpoint: SessionEndpoint, by way: SessionInbound.Way, from client: ClientKey,
-        _ lend: ((UnsafeRawBufferPointer) -> Result<SessionCallBody, SessionError>) -> Result<
-            SessionCallBody, SessionError
-        >
-    ) async -> [UInt8] {
-        let parsed = lend { bytes in
-            do throws(SessionError) { return .success(try SessionCallBody(endpoint, by: way, bytes)) } catch {
-                return .failure(error)
-            }
-        }
-        switch parsed {
-        case .failure(let error): return CallReply.body(error)
-        case .success(let call):
-            let results = await take(call.elements, from: client)
-            return CallReply.body(results, isArray: call.isArray)
+    private static func outbound(_ answer: SessionConversation.Answer) -> HTTPOutbound {
+        switch answer {
+        case .json(let body): HTTPOutbound(200, .json, body)
+        case .sealed(let reply): HTTPOutbound(200, .octets, reply.reveal { Array($0) })
+        case .refused(let status, let error): .text(status, error.sentence)
         }
     }
 
-    private typealias Element = Result<SessionInbound, SessionError>
-    private typealias Outcome = Result<SessionReply, SessionError>
+    // MARK: Elements
 
-    /// Judges elements, each by itself. What concerns one account is done in its order.
-    private func take(_ elements: [Element], from client: ClientKey) async -> [Outcome] {
-        var outcomes: [Outcome] = []
-        outcomes.reserveCapacity(elements.count)
+    private typealias Call = SessionConversation.Call
+
+    private func judge(_ call: Call, from client: ClientKey) async -> SessionConversation.Answer {
+        var call = call
         // Ends: each round takes one element at least.
-        while outcomes.count < elements.count {
-            let round = Self.round(elements[outcomes.count...])
-            outcomes += round.count == 1 ? [await take(round[0], from: client)] : await takeAll(round, client)
+        while let round = call.round {
+            call.took(round.count == 1 ? [await take(round[0], from: client)] : await takeAll(round, client))
         }
-        let hasNews = outcomes.contains { outcome in
-            if case .success(let reply) = outcome { reply == .added || reply == .updated } else { false }
-        }
-        if hasNews { subscribed.ring() }
-        return outcomes
+        if call.hasNews { subscribed.ring() }
+        return call.answer()
     }
 
-    /// Elements from the first on that have different accounts.
-    private static func round(_ elements: ArraySlice<Element>) -> [Element] {
-        var round: [Element] = []
-        var accounts: [AccountID] = []
-        for element in elements.prefix(elementsAtOnce) {
-            if case .success(let inbound) = element, let account = inbound.account {
-                guard !accounts.contains(where: { $0 == account }) else { break }
-                accounts.append(account)
-            }
-            round.append(element)
-        }
-        return round
-    }
-
-    private func takeAll(_ round: [Element], _ client: ClientKey) async -> [Outcome] {
-        await withTaskGroup(of: (Int, Outcome).self) { group in
+    private func takeAll(_ round: [Call.Element], _ client: ClientKey) async -> [Call.Outcome] {
+        await withTaskGroup(of: (Int, Call.Outcome).self) { group in
             for (index, element) in round.enumerated() {
                 group.addTask { (index, await take(element, from: client)) }
             }
-            var outcomes: [(Int, Outcome)] = []
+            var outcomes: [(Int, Call.Outcome)] = []
             for await outcome in group { outcomes.append(outcome) }
             return outcomes.sorted { $0.0 < $1.0 }.map(\.1)
         }
     }
 
-    private func take(_ element: Element, from client: ClientKey) async -> Outcome {
+    private func take(_ element: Call.Element, from client: ClientKey) async -> Call.Outcome {
         do throws(SessionError) {
             return .success(
-                try await reception.receive(try element.get(), from: client, bytes: Self.elementBytes))
+                try await reception.receive(try element.get(), from: client, bytes: Call.elementBytes))
         } catch {
             return .failure(error)
-        }
-    }
-
-    /// What an element keeps in memory, at most: its token, its namespaces, and a handful of keys.
-    private static let elementBytes = 4 << 10
-}
-
-extension SessionInbound {
-    /// Whose call it is.
-    var account: AccountID? {
-        switch self {
-        case .subscribe(let form, _): form.claim.account
-        case .unsubscribe(let form, _): form.claim.account
-        case .notified(let push, _): push.account
         }
     }
 }

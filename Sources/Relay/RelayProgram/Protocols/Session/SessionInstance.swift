@@ -14,6 +14,7 @@ final class SessionInstance: HostedInstance {
     let tally: NoteTally
     private let onion: X25519KeyPair
     private let core: X25519KeyPair
+    private let relay: SessionRelay
     private let sessionFace: SessionFace
     private let post: SessionPost
     private let daemon: DaemonAddress
@@ -39,9 +40,10 @@ final class SessionInstance: HostedInstance {
         let tolls = ground.delivery.tolls(of: name)
         let relay = SessionRelay(
             instance: name, apps: Self.apps(settings, configuration), policy: SessionPolicy(settings),
-            registry: ground.registry, seen: old?.post.reception.role.seen ?? SeenNotices(),
-            proved: old?.post.reception.role.proved ?? ProvedSigners(),
+            registry: ground.registry, seen: old?.relay.seen ?? SeenNotices(),
+            proved: old?.relay.proved ?? ProvedSigners(),
             charge: { tolls.take($0) }, world: ground.world)
+        self.relay = relay
         let notes = NoteMeter(name, ground.metrics)
         let reception = Reception(
             relay, of: name, intake: ground.delivery.intake,
@@ -51,7 +53,7 @@ final class SessionInstance: HostedInstance {
                 tally.count(note)
             })
         self.tally = tally
-        post = SessionPost(reception, ground.metrics)
+        post = SessionPost(NoticeConversation(with: relay), reception, ground.metrics)
         guard let daemon = DaemonAddress(settings) else {
             throw CommandFailure(.configuration, "instances.\(name): oxend is no address.")
         }
@@ -69,8 +71,8 @@ final class SessionInstance: HostedInstance {
             (subscribed, goesOn) = (bell, false)
         }
         sessionFace = SessionFace(
-            reception, onion: onion, hasPlainHTTP: settings.hasPlainHTTP, subscribed: subscribed,
-            charge: { tolls.take($0) }, world: ground.world)
+            SessionConversation(onion: onion, world: ground.world), reception,
+            hasPlainHTTP: settings.hasPlainHTTP, subscribed: subscribed, charge: { tolls.take($0) })
     }
 
     private static func apps(_ settings: SessionSettings, _ configuration: RelayConfiguration) -> SessionApps
@@ -124,7 +126,7 @@ final class SessionInstance: HostedInstance {
     /// Ends that an earlier version kept under their content are moved under hashes of it.
     func begin() async throws(StoreError) { try await FormerEnds.move(in: registry, keys) }
 
-    private var keys: SessionKeys { post.reception.role.keys }
+    private var keys: SessionKeys { relay.keys }
 }
 
 extension SwarmIngress: InstanceService {}
