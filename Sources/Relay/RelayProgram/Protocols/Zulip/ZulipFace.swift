@@ -7,10 +7,12 @@ import ZulipPush
 
 /// The Zulip relay behind HTTP: bytes in, answer out.
 struct ZulipFace: HTTPFace {
+    private let conversation: ZulipConversation
     private let reception: Reception<ZulipRelay>
     private let events: EventLog
 
-    init(_ reception: Reception<ZulipRelay>, events: EventLog) {
+    init(_ conversation: ZulipConversation, _ reception: Reception<ZulipRelay>, events: EventLog) {
+        self.conversation = conversation
         self.reception = reception
         self.events = events
     }
@@ -41,9 +43,9 @@ struct ZulipFace: HTTPFace {
 
     func judge(head: HTTPInbound) -> HTTPOutbound? {
         do throws(ZulipError) {
-            try checkCredentialCount(head)
-            try ZulipInbound.check(
-                method: head.method.rawValue, path: head.path, authorization: head.header("authorization"))
+            try ZulipConversation.check(
+                method: head.method.rawValue, path: head.path, authorization: head.header("authorization"),
+                fields: head.headerCount("authorization"))
             return nil
         } catch {
             return refusal(error)
@@ -63,16 +65,17 @@ struct ZulipFace: HTTPFace {
     }
 
     private func answer(_ inbound: HTTPInbound) async throws(ZulipError) -> ZulipReply {
-        try checkCredentialCount(inbound)
-        try await proveBeforeReading(inbound)
-        var request = try inbound.withBody { (body) throws(ZulipError) in
-            try ZulipInbound.parse(
-                method: inbound.method.rawValue, path: inbound.path, at: inbound.tag, query: inbound.query,
-                authorization: inbound.header("authorization"), body: body,
-                credentials: reception.role.credentials(shownBy:))
+        try ZulipConversation.check(fields: inbound.headerCount("authorization"))
+        if ZulipConversation.isProvedFirst(bodyBytes: inbound.body.readableBytes) {
+            try await conversation.prove(
+                method: inbound.method.rawValue, path: inbound.path,
+                authorization: inbound.header("authorization"))
         }
-        if inbound.header(ZulipOrigin.referencesField) != nil, case .notify = request.call {
-            request.references = PushReferences()
+        let request = try inbound.withBody { (body) throws(ZulipError) in
+            try conversation.read(
+                method: inbound.method.rawValue, path: inbound.path, at: inbound.tag, query: inbound.query,
+                authorization: inbound.header("authorization"),
+                wantsReferences: inbound.header(ZulipOrigin.referencesField) != nil, body: body)
         }
         do throws(ZulipError) {
             let reply = try await reception.receive(
@@ -87,28 +90,8 @@ struct ZulipFace: HTTPFace {
         }
     }
 
-    /// A large body is not read for a stranger: reading the largest takes a core half a second. With a small
-    /// one it is cheaper to look up sender, realm and devices together.
-    private func proveBeforeReading(_ inbound: HTTPInbound) async throws(ZulipError) {
-        guard inbound.body.readableBytes > ZulipLimits.formBodyBytes,
-            let credentials = try ZulipInbound.credentials(
-                method: inbound.method.rawValue, path: inbound.path,
-                authorization: inbound.header("authorization"),
-                credentials: reception.role.credentials(shownBy:))
-        else { return }
-        do throws(ZulipError) { try await reception.role.prove(credentials) } catch {
-            // A store that is out proves nobody a stranger: a `notify` waits for it once it is read.
-            guard error.isOverloaded else { throw error }
-        }
-    }
-
-    /// Two credentials would let a proxy and this relay believe different ones.
-    private func checkCredentialCount(_ inbound: HTTPInbound) throws(ZulipError) {
-        if inbound.headerCount("authorization") > 1 { throw ZulipError(.malformedAuthorization) }
-    }
-
     private func refusal(_ error: ZulipError) -> HTTPOutbound {
-        if error.code == .legacyPath { reception.count(NoteCode("zulip.legacy-call")) }
+        if let note = ZulipConversation.note(of: error) { reception.count(note) }
         let answer = ZulipErrorAnswer(error)
         return HTTPOutbound(answer.status, .json, answer.body, headers: answer.headers)
     }

@@ -37,6 +37,7 @@ struct ZulipInstance: HostedInstance {
             charge: { tolls.take($0) }, world: ground.world)
         let notes = NoteMeter(name, ground.metrics)
         zulipFace = ZulipFace(
+            ZulipConversation(with: relay),
             Reception(
                 relay, of: name, intake: ground.delivery.intake,
                 pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,

@@ -67,6 +67,7 @@ struct ZulipFaceTests {
                 web: nil, allowances: allowances, world: world)
             let notes = Notes()
             face = ZulipFace(
+                ZulipConversation(with: relay),
                 Reception(
                     relay, of: name, intake: rig.delivery.intake, pushesPerMinute: pushes,
                     tolls: Tolls(world: world), note: { notes.add($0) }),
