@@ -9,6 +9,7 @@ import Secp256k1Keys
 /// no more.
 final class MarmotPost: Sendable {
     private let name: ConfiguredName
+    private let relay: MarmotRelay
     private let reception: VolatileReception<MarmotRelay>
     private let metrics: any MetricsFactory
     private let remembered: Meter
@@ -39,7 +40,7 @@ final class MarmotPost: Sendable {
                 cpuPercent: marmot.cpuPercent, of: Self.attempt)
             serving.budgets.sender = MarmotBudgets.sender(perMinute: marmot.authorPerMinute)
             // What was seen before a reload is not new after it.
-            let relay = MarmotRelay(serving, replacing: old?.reception.role, world: world)
+            relay = MarmotRelay(serving, replacing: old?.relay, world: world)
             reception = VolatileReception(relay, of: name, intake: ground.delivery.volatileIntake) {
                 notes.count($0.code, $0.count)
             }
@@ -53,8 +54,8 @@ final class MarmotPost: Sendable {
 
     /// Forgets what is over.
     func forget() {
-        reception.role.forget()
-        remembered.set(reception.role.remembered)
+        relay.forget()
+        remembered.set(relay.remembered)
     }
 
     private static func wake(_ mode: MarmotSettings.Mode) throws(MarmotError) -> MarmotWake {
@@ -79,7 +80,7 @@ final class MarmotPost: Sendable {
         case .withoutRoom: count("no-room")
         case .refused(let error): count(error.codeText)
         }
-        remembered.set(reception.role.remembered)
+        remembered.set(relay.remembered)
     }
 
     private func count(_ outcome: String) {

@@ -17,12 +17,17 @@ struct NextcloudFace: HTTPFace {
     private static let bytesOnLoop = 64 << 10
     private static let subscriptionField = "x-nextcloud-subscription-key"
 
+    private let conversation: NextcloudConversation
     private let reception: Reception<NextcloudRelay>
     /// Segments that mean an app: its name, or a client's word.
     private let segments: [String]
     private let hasBarePath: Bool
 
-    init(_ reception: Reception<NextcloudRelay>, segments: Set<String>, hasBarePath: Bool) {
+    init(
+        _ conversation: NextcloudConversation, _ reception: Reception<NextcloudRelay>, segments: Set<String>,
+        hasBarePath: Bool
+    ) {
+        self.conversation = conversation
         self.reception = reception
         self.segments = segments.sorted()
         self.hasBarePath = hasBarePath
@@ -58,8 +63,7 @@ struct NextcloudFace: HTTPFace {
 
     private func answer(_ inbound: HTTPInbound) async -> HTTPOutbound {
         do throws(NextcloudError) {
-            try checkSubscription(inbound)
-            let reply = try await parse(inbound).taken { (call) throws(NextcloudError) in
+            let reply = try await read(inbound).taken { (call) throws(NextcloudError) in
                 try await reception.receive(
                     call, from: inbound.client, bytes: inbound.body.readableBytes, by: inbound.answerBy)
             }
@@ -72,8 +76,8 @@ struct NextcloudFace: HTTPFace {
     func judge(head: HTTPInbound) -> HTTPOutbound? {
         guard head.tag == Tag.endpoint else { return Self.nothing }
         do throws(NextcloudError) {
-            try NextcloudInbound.check(method: head.method.rawValue, path: path(of: head))
-            try checkSubscription(head)
+            try conversation.check(
+                method: head.method.rawValue, path: path(of: head), subscriptionKey: subscriptionKey(head))
             return nil
         } catch {
             return refusal(error, to: head)
@@ -98,21 +102,16 @@ struct NextcloudFace: HTTPFace {
     }
 
     private func refusal(_ error: NextcloudError, to inbound: HTTPInbound) -> HTTPOutbound {
-        if isPush(inbound) { return Self.text(error) }
+        if NextcloudConversation.isPush(inbound.path) { return Self.text(error) }
         let answer = NextcloudErrorAnswer(error)
         return HTTPOutbound(answer.status, .json, answer.body, headers: answer.headers)
     }
 
-    /// Deployed servers write a plain text into their admin's log, and of JSON only that no reason was given.
     private static func text(_ error: NextcloudError) -> HTTPOutbound {
         let answer = NextcloudErrorAnswer(error)
         var outbound = HTTPOutbound.text(answer.status, error.sentence)
         outbound.headers = answer.headers
         return outbound
-    }
-
-    private func isPush(_ inbound: HTTPInbound) -> Bool {
-        inbound.path.hasSuffix("/\(NextcloudPath.Endpoint.notifications)")
     }
 
     // MARK: Reading
@@ -123,25 +122,16 @@ struct NextcloudFace: HTTPFace {
         return path.hasPrefix("\(route)/") ? String(path.dropFirst(route.utf8.count)) : path
     }
 
-    private func parse(_ inbound: HTTPInbound) throws(NextcloudError) -> NextcloudInbound {
-        var call = try inbound.withBody { (body) throws(NextcloudError) in
-            try NextcloudInbound.parse(
+    private func read(_ inbound: HTTPInbound) throws(NextcloudError) -> NextcloudInbound {
+        try inbound.withBody { (body) throws(NextcloudError) in
+            try conversation.read(
                 method: inbound.method.rawValue, path: path(of: inbound), query: inbound.query,
                 contentType: inbound.header("content-type"), userAgent: inbound.header("user-agent"),
-                subscriptionKey: subscriptionKey(inbound), body: body)
-        }
-        call.source = inbound.client
-        return call
-    }
-
-    /// Judged by the head too, so that a large body is not read for a server without a key.
-    private func checkSubscription(_ inbound: HTTPInbound) throws(NextcloudError) {
-        guard !isPush(inbound) || reception.role.policy.admits(subscriptionKey(inbound)) else {
-            throw NextcloudError(.wrongSubscriptionKey)
+                subscriptionKey: subscriptionKey(inbound), from: inbound.client, body: body)
         }
     }
 
-    /// Two keys would let a proxy and this relay believe different ones.
+    /// Where there is one and no more.
     private func subscriptionKey(_ inbound: HTTPInbound) -> Secret? {
         guard inbound.headerCount(Self.subscriptionField) == 1 else { return nil }
         return inbound.header(Self.subscriptionField).map { Secret($0.utf8) }

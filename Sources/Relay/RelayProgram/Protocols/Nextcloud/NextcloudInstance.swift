@@ -33,6 +33,7 @@ struct NextcloudInstance: HostedInstance {
             throw CommandFailure(.software, "instances.\(name): \(error.sentence)")
         }
         nextcloudFace = NextcloudFace(
+            NextcloudConversation(policy),
             Reception(
                 relay, of: name, intake: ground.delivery.intake,
                 pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,
