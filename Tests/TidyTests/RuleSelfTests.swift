@@ -194,6 +194,21 @@ struct RuleSelfTests {
         #expect(Rules.lockedClosures(file("typealias Take = @Sendable () -> Void\n" + line)).isEmpty)
     }
 
+    @Test("A face or a post that looks into its role is found, an instance may")
+    func rolesInside() {
+        let folder = "Sources/Relay/RelayProgram/Protocols/Zulip/"
+        let line = "try await reception.role.prove(credentials)"
+        for name in ["ZulipFace", "StatusPost"] {
+            let found = Rules.rolesInside(file(line, at: "\(folder)\(name).swift"))
+            #expect(found.map(\.line) == [1])
+        }
+        #expect(Rules.rolesInside(file(line, at: "\(folder)ZulipInstance.swift")).isEmpty)
+        #expect(Rules.rolesInside(file(line, at: "Sources/Delivery/SampleFace.swift")).isEmpty)
+        for line in ["let roles = all.roles", "// of reception.role", "case .roleless"] {
+            #expect(Rules.rolesInside(file(line, at: "\(folder)ZulipFace.swift")).isEmpty)
+        }
+    }
+
     @Test("The executable's entry may start a task, another file of it may not")
     func entry() {
         let line = "Task { run() }"

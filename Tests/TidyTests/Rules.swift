@@ -12,7 +12,7 @@ enum Rules {
     /// Every rule of this file, in one call.
     static func all(_ file: SwiftText) -> [Violation] {
         fileLength(file) + lineLength(file) + functionLength(file) + bannedCalls(file) + swallowedErrors(file)
-            + missingSafety(file) + portSize(file) + lockedClosures(file)
+            + missingSafety(file) + portSize(file) + lockedClosures(file) + rolesInside(file)
     }
 
     static func fileLength(_ file: SwiftText) -> [Violation] {
@@ -95,6 +95,18 @@ enum Rules {
             guard isPlain || name.map(closures.contains) ?? false else { return nil }
             return Violation(
                 rule: "locked closure", path: file.path, line: index + 1, text: "not in a structure")
+        }
+    }
+
+    /// A face or a post of a protocol that looks into its reception's role. What it needs of the protocol it
+    /// is given as a conversation (docs/decisions/0140-a-conversation-stands-in-its-protocol.md).
+    static func rolesInside(_ file: SwiftText) -> [Violation] {
+        guard file.path.contains(#/\/RelayProgram\/Protocols\/.*(?:Face|Post)\.swift$/#) else { return [] }
+        return file.places(of: ".role").compactMap { index, line in
+            // No `\b`: a point between letters ends no word by Unicode's rules.
+            guard line.contains(#/\.role(?!\w)/#) else { return nil }
+            return Violation(
+                rule: "role's inside", path: file.path, line: index + 1, text: "a face or a post reads it")
         }
     }
 
