@@ -33,27 +33,11 @@ struct RelayConversationTests {
             var answers: [WakuMessage] = []
             for message in messages {
                 for place in keys.indices where !isDown[place] {
-                    guard let wrapped = open(message, keys[place]),
-                        let reply = await rigs[place].receive(wrapped)
-                    else { continue }
-                    answers += reply.messages(by: keys[place]).map { message in
-                        let sealed = WakuPayload.sealAsymmetric(
-                            message, to: reply.recipient, signer: keys[place], rigs[place].world)
-                        return WakuMessage(
-                            payload: sealed, contentTopic: reply.topic.contentTopic, timestamp: 0)
-                    }
+                    let known = followed.filter { $0.topic == message.contentTopic }.map(\.key)
+                    answers += await rigs[place].take(message, keys: known)
                 }
             }
             return answers
-        }
-
-        private func open(_ message: WakuMessage, _ key: Secp256k1KeyPair) -> Secret? {
-            if message.contentTopic == WakuTopic.partitioned(of: key.point).contentTopic {
-                // What does not open is for another.
-                return try? WakuPayload.openAsymmetric(message.payload, with: key).data
-            }
-            guard let one = followed.first(where: { $0.topic == message.contentTopic }) else { return nil }
-            return try? WakuPayload.openSymmetric(message.payload, key: one.key).data
         }
 
         mutating func settle(_ device: inout StatusInstallation) async -> [StatusInstallation.Event] {

@@ -76,6 +76,37 @@ final class StatusRig: Sendable {
         }
     }
 
+    /// One message of the network as hosting takes it.
+    ///
+    /// - Parameter keys: of its topic.
+    /// - Returns: what is published. A gateway takes nothing.
+    func take(_ message: WakuMessage, keys: [Secret]) async -> [WakuMessage] {
+        guard let topic = WakuTopic.id(ofContentTopic: message.contentTopic) else { return [] }
+        let conversation = StatusConversation(with: relay, heardSince: .distantPast, clockSlack: .zero)
+        var answers: [WakuMessage] = []
+        var step = conversation.begin(message, on: topic, isFromStore: false, isOurs: true)
+        // Ends: each step is nearer to the end.
+        while true {
+            switch step.next {
+            case .findKeys(let unopened): step = unopened.open(with: keys)
+            case .judge(let question):
+                do throws(StatusError) {
+                    step = question.taken(
+                        try await reception.receive(
+                            question.inbound, from: ClientKey(0), bytes: question.bytes))
+                } catch {
+                    step = question.refused(error)
+                }
+            case .handOver(let handover):
+                step = handover.settled(failed: Set(handover.pushes.indices), dead: [])
+            case .publish(let publication):
+                if let message = publication.sealed() { answers.append(message) }
+                step = publication.published()
+            case .end: return answers
+            }
+        }
+    }
+
     /// Puts a registration as if it had been accepted.
     func keep(_ registration: PushNotificationRegistration, of person: Secret) async throws {
         let bundle = registration.tokenType == .apn ? "org.acme" : nil
