@@ -8,14 +8,20 @@ public enum RetryAdvice: String, Sendable, Hashable, CaseIterable { case never, 
 ///
 /// It never holds input bytes: its description is the code alone.
 public protocol PushError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The frozen code, letters alone: for logs, metrics and `docs/errors.md`.
     var codeText: String { get }
+    /// What to do, for a person; no byte of any input is in it.
     var sentence: String { get }
+    /// Who can mend it.
     var blame: Blame { get }
+    /// Whether the same may succeed later.
     var retry: RetryAdvice { get }
 }
 
 extension PushError {
+    /// The code alone.
     public var description: String { codeText }
+    /// By the codes: other members do not count.
     public static func == (left: Self, right: Self) -> Bool { left.codeText == right.codeText }
 }
 
@@ -23,16 +29,21 @@ extension PushError {
 public protocol PushErrorCode: RawRepresentable, Sendable, Hashable, CaseIterable where RawValue == String {
     /// What to do, for a person.
     var sentence: String { get }
+    /// Who can mend it.
     var blame: Blame { get }
+    /// Whether the same may succeed later.
     var retry: RetryAdvice { get }
 }
 
 /// An error that is its code and nothing else: what most modules throw.
 public struct CodedError<Reason: PushErrorCode>: PushError {
+    /// The codes of the module.
     public typealias Code = Reason
 
+    /// Which error.
     public let code: Code
 
+    /// An error that is this code.
     public init(_ code: Code) { self.code = code }
 
     public var codeText: String { code.rawValue }

@@ -31,6 +31,8 @@ public struct Secret: Sendable {
     }
 
     /// Makes a secret of exactly `count` bytes and lets `fill` write them; no other copy comes into being.
+    ///
+    /// - Throws: what `fill` throws.
     @inlinable
     public init<Failure: Error>(
         count: Int, fill: (UnsafeMutableRawBufferPointer) throws(Failure) -> Void
@@ -46,6 +48,8 @@ public struct Secret: Sendable {
 
     /// Lends the bytes for the length of `body`. They must not be copied into anything that outlives a wipe
     /// unless `docs/decisions/` lists the copy.
+    ///
+    /// - Throws: what `body` throws.
     @inlinable
     public func reveal<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
@@ -85,8 +89,11 @@ final class SecretStorage: ManagedBuffer<Int, UInt8> {
 }
 
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// `‹secret›`, whatever it holds.
     public var description: String { "‹secret›" }
+    /// `‹secret›`, whatever it holds.
     public var debugDescription: String { "‹secret›" }
+    /// Without children.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 

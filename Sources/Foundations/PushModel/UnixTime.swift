@@ -1,7 +1,9 @@
 /// A moment of wall time: whole milliseconds since 1970-01-01T00:00:00Z.
 public struct UnixTime: Sendable, Hashable, Comparable {
+    /// Since 1970-01-01T00:00:00Z; negative before.
     public let milliseconds: Int64
 
+    /// - Parameter milliseconds: any, since 1970-01-01T00:00:00Z.
     public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
     /// Saturates far outside any calendar instead of trapping: the number may come from a peer.
@@ -16,16 +18,21 @@ public struct UnixTime: Sendable, Hashable, Comparable {
         return milliseconds % 1000 < 0 ? quotient - 1 : quotient
     }
 
+    /// 1970-01-01T00:00:00Z: before anything that happens.
     public static let distantPast = UnixTime(milliseconds: 0)
+    /// Behind anything that happens: "never".
     public static let distantFuture = UnixTime(milliseconds: .max)
 
+    /// The earlier one is less.
     public static func < (left: UnixTime, right: UnixTime) -> Bool { left.milliseconds < right.milliseconds }
 
+    /// Saturates where the sum has no room.
     public static func + (time: UnixTime, span: Duration) -> UnixTime {
         let (sum, overflow) = time.milliseconds.addingReportingOverflow(span.wholeMilliseconds)
         return UnixTime(milliseconds: overflow ? (span < .zero ? .min : .max) : sum)
     }
 
+    /// Saturates where the difference has no room.
     public static func - (time: UnixTime, span: Duration) -> UnixTime { time + (.zero - span) }
 
     /// The span from `earlier` to this moment; negative when this one is earlier.

@@ -82,7 +82,8 @@ public protocol PushDevice: Sendable {
 extension PushDevice {
     /// Makes the device, with keys of the system's generator.
     ///
-    /// - Parameter kept: ``kept`` of the last run; `nil`: new.
+    /// - Parameter kept: ``kept`` of the last run, at most what the protocol's `Limits` say in bytes; `nil`:
+    ///   new.
     /// - Throws: `.malformedSetup`; `.malformedKept`.
     public init(_ setup: Setup, keeping kept: Secret? = nil) throws(DeviceError) {
         var generator = SystemRandomNumberGenerator()

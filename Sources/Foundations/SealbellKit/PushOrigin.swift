@@ -41,9 +41,9 @@ extension PushOrigin {
 public struct Settled: Sendable, Hashable {
     /// What `notify` returned for it.
     public let id: UInt64
-    /// Phones, or servers of phones, that have it.
+    /// The number of phones, or of servers of phones, that have it.
     public let reached: Int
-    /// Those that do not.
+    /// The number of those that do not.
     public let missed: Int
     /// The protocol's own frozen code of what went wrong first; `nil`: nothing did. For logs.
     public let detail: String?

@@ -4,7 +4,9 @@ public import PushModel
 
 /// A point of secp256k1 other than infinity: a public key with both its coordinates.
 public struct PublicPoint: Sendable {
+    /// 02 or 03 ‖ X.
     public static let compressedBytes = 33
+    /// 04 ‖ X ‖ Y.
     public static let uncompressedBytes = 65
 
     let point: secp256k1_pubkey
@@ -64,6 +66,7 @@ public struct PublicPoint: Sendable {
         return PublicPoint(point)
     }
 
+    /// The same, for bytes in an array.
     public static func recovered(from signature: [UInt8], of digest: [UInt8]) -> PublicPoint? {
         signature.withUnsafeBytes { recovered(from: $0, of: digest) }
     }
@@ -101,11 +104,14 @@ public struct PublicPoint: Sendable {
 }
 
 extension PublicPoint: Hashable {
+    /// Both are one point.
     public static func == (left: Self, right: Self) -> Bool { left.compressed == right.compressed }
+    /// By ``compressed``.
     public func hash(into hasher: inout Hasher) { hasher.combine(compressed) }
 }
 
 extension Secp256k1KeyPair {
+    /// r(32) ‖ s(32) ‖ v(1).
     public static let recoverableSignatureBytes = 65
 
     /// The X of the product of our scalar and the peer's point: 32 bytes, not hashed.

@@ -29,6 +29,7 @@ enum Secp256k1 {
 /// A public key of secp256k1 as Nostr has it: the X coordinate of a point, whose Y is taken to be even
 /// (BIP-340, "Public Key Generation").
 public struct XOnlyKey: Sendable {
+    /// The X coordinate.
     public static let byteCount = 32
 
     /// 32 bytes, big-endian; may be shown to anybody.
@@ -113,6 +114,8 @@ public struct XOnlyKey: Sendable {
 }
 
 extension XOnlyKey: Hashable {
+    /// Both have one X.
     public static func == (left: Self, right: Self) -> Bool { left.bytes == right.bytes }
+    /// By ``bytes``.
     public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }

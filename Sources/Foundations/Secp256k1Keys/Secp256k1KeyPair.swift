@@ -4,11 +4,14 @@ public import PushModel
 
 /// A key pair of secp256k1: a scalar of 1 to n − 1 and its public point.
 public struct Secp256k1KeyPair: Sendable {
+    /// The scalar.
     public static let secretBytes = 32
+    /// A signature of BIP-340: R ‖ s.
     public static let signatureBytes = 64
 
     /// The scalar, 32 bytes, big-endian.
     public let secret: Secret
+    /// What others know: the X coordinate.
     public let publicKey: XOnlyKey
     /// The public point with both its coordinates.
     public let point: PublicPoint
