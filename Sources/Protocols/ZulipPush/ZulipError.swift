@@ -4,28 +4,36 @@ public import PushModel
 public struct ZulipError: PushError {
     /// Frozen. ``ZulipErrorAnswer`` has the status and the wire code of each.
     public enum Code: String, Sendable, Hashable, CaseIterable {
-        // Who asks
+        /// Who asks: no credentials, or none of a server. ``ZulipError/sentence`` tells each.
         case missingAuthorization, malformedAuthorization, otherAuthorizationScheme, userInsteadOfServer
+        /// Who asks: a server without a registration, with another key, or shut off.
         case unknownServer, wrongServerKey, deactivatedServer
-        // How it is asked
+        /// How it is asked: path, method, form, size, parameters.
         case unknownPath, legacyPath, wrongMethod, malformedForm, malformedJSON, bodyTooLarge,
             missingParameter
+        /// How it is asked: the form of a parameter, how much at once, how often; `overloaded` passes.
         case wrongType, tooManyRequests, payloadTooLarge, rateLimited, overloaded
-        // Sign-up
+        /// Sign-up: a field has a wrong form, or its mail address gets no mail.
         case wrongLength, invalidUUID, invalidHostname, invalidMail, mailDomainRefused, mailDomainUnknown
+        /// Sign-up: the id is registered, with another key.
         case keyOfOtherServer
+        /// Sign-up: the server may not have the hostname, or did not prove that it does.
         case serverIsDeactivated, hostnameTaken, notAdmitted, unknownHostname, noChallenge, challengeFailed
-        // Realms
+        /// The realm is none of this server's.
         case unknownRealm, realmOfOtherServer, realmRegisteredElsewhere
-        // Registration and notification
+        /// Registration: the box is for another key, does not open, is too old, or is one too many.
         case unknownBouncerKey, tooManyRegistrations, invalidRegistration, registrationExpired
+        /// Notification: a request has a wrong form, or is for the other push service.
         case invalidRequest, kindMismatch
-        // Device and origin
+        /// Device and origin: a key, a content or an answer is none of this protocol, or of another account.
         case invalidPushKey, unknownPushKey, doesNotOpen, malformedContent, foreignContent, malformedAnswer
+        /// Origin: more than a push service takes.
         case tooMuchContent
+        /// Device: what arrived, or what was kept, is not this device's.
         case unknownAccount, foreignPush, malformedRow
     }
 
+    /// Which refusal; all that `==` compares and `description` prints.
     public let code: Code
     /// The parameter that is missing or wrong; static text.
     package var parameter: String?
@@ -40,6 +48,7 @@ public struct ZulipError: PushError {
     /// How long to wait.
     package var retryAfter: Duration?
 
+    /// An error that names no parameter.
     public init(_ code: Code) { self.code = code }
 
     package init(_ code: Code, parameter: StaticString) {

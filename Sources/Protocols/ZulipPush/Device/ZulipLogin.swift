@@ -15,7 +15,7 @@ public struct ZulipLogin: Sendable {
     public let userID: Int64
     /// The login, as the server's Basic authentication takes it.
     public let email: String
-    /// The user's API key.
+    /// The user's API key, as text.
     public let apiKey: Secret
     /// The relay's public key that is built into the app: 32 bytes.
     public let relayKey: RelayKey

@@ -2,13 +2,18 @@ public import PushModel
 
 /// What a client asks of `mobile_push/register` by account id (§14.4, §3.7), well-formed.
 public struct OriginAccountForm: Sendable {
+    /// `push_account_id`, chosen by the client.
     public let id: Int64
+    /// Which push service its token is of.
     public let kind: TokenKind
+    /// `bouncer_public_key` as it came, at most ``ZulipOriginLimits/bouncerKeyCharacters``.
     public let bouncerKey: String
     /// Base64, canonical, of at least 49 bytes.
     public let sealed: Secret
+    /// What contents are to be sealed with; tells the profile.
     public let key: ZulipAccountRow.Key
 
+    /// The profile of ``key``: `.zap` (§14.4) or `.v11` (§3.7).
     public var profile: ZulipProfile {
         switch key {
         case .zap: .zap

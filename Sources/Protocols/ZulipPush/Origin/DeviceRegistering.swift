@@ -3,12 +3,19 @@ public import PushModel
 /// What a client of v12 asks of `mobile_push/register` (§3.3): numbers and kinds well-formed, the rest as it
 /// came, because what is wrong with it is said after what is missing.
 public struct OriginDeviceForm: Sendable {
+    /// `device_id`, as `register_client_device` answered it.
     public let deviceID: Int64
+    /// `push_key_id`, 32 bits; `nil` where no push key is told.
     public let keyID: UInt32?
+    /// `push_key`: Base64 as it came; there with ``keyID`` alone.
     public let key: Secret?
+    /// `token_kind`; `nil` where no token is told.
     public let kind: TokenKind?
+    /// `token_id`: Base64 as it came.
     public let tokenID: Secret?
+    /// `bouncer_public_key`: Base64 as it came.
     public let bouncerKey: Secret?
+    /// `encrypted_push_registration`: Base64 as it came.
     public let sealed: Secret?
 
     /// The two groups, each whole or not there.

@@ -1,9 +1,12 @@
 /// Whether notifications of a realm must be encrypted: the server's administrators may require it of all
 /// realms, and each realm's of their own (§14.13).
 public struct EncryptionRequirement: Sendable, Hashable {
+    /// The server's administrators require it, of all realms.
     public var serverRequires: Bool
+    /// The realm's administrators require it.
     public var realmRequires: Bool
 
+    /// Both settings, as they stand now.
     public init(serverRequires: Bool, realmRequires: Bool) {
         self.serverRequires = serverRequires
         self.realmRequires = realmRequires

@@ -3,12 +3,15 @@ import WireFormats
 
 /// What `push/e2ee/notify` answered (§5.5, §14.6).
 public struct ZulipNotifyAnswer: Sendable, Hashable {
+    /// `total_apple_devices`: how many pushes the relay took for APNs.
     public var apple: Int64
+    /// `total_android_devices`: how many it took for FCM.
     public var android: Int64
     /// Of a call of v12: ids to forget, each once.
     public var deadTokenIDs: [TokenID] = []
     /// Of a call of v11 or of the specification's own profile, each once.
     public var deadDeviceIDs: [Int64] = []
+    /// `realm.can_push`; true where the relay does not say. False: the realm's push flag goes off.
     public var canPush: Bool
     /// Ids under which the pushes went out, as `sealbell why` takes them, by the device's token id or number;
     /// of a relay that was asked for them and tells them.
@@ -17,6 +20,7 @@ public struct ZulipNotifyAnswer: Sendable, Hashable {
 
 /// What an origin does after `push/e2ee/notify` (§5.6).
 public enum ZulipNotifyOutcome: Sendable, Hashable {
+    /// The relay took the call, and owns the pushes that it counts.
     case sent(ZulipNotifyAnswer)
     /// The relay sends nothing for this realm: its push flag goes off, and the notification is dropped.
     case realmIsOff(RelayFault)

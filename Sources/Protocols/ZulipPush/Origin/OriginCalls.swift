@@ -11,13 +11,17 @@ public struct SealedRegistration: Sendable {
         case account(Int64)
     }
 
+    /// The device, as the relay will know it.
     public let name: Name
+    /// Which push service the token inside is of.
     public let kind: TokenKind
     /// As the client sent it; the relay compares it with the text of its keys.
     public let bouncerKey: String
     /// Base64.
     public let sealed: Secret
 
+    /// - Parameter bouncerKey: `bouncer_public_key`, Base64 of 32 bytes, as the client sent it.
+    /// - Parameter sealed: `encrypted_push_registration`, Base64.
     public init(_ name: Name, kind: TokenKind, bouncerKey: String, sealed: Secret) {
         self.name = name
         self.kind = kind

@@ -33,6 +33,10 @@ public struct OriginQueues: Sendable {
     private let limit: Int
     private let eventLimit: Int
 
+    /// None is open yet.
+    ///
+    /// - Parameter limit: queues of the user, at least 1.
+    /// - Parameter eventLimit: events that nobody has read, for each queue, at least 1.
     public init(
         limit: Int = ZulipOriginLimits.queuesPerUser, eventLimit: Int = ZulipOriginLimits.eventsPerQueue
     ) {
@@ -40,6 +44,7 @@ public struct OriginQueues: Sendable {
         self.eventLimit = max(eventLimit, 1)
     }
 
+    /// Number of open queues.
     public var count: Int { queues.count }
 
     /// Whether that queue is open.
@@ -104,6 +109,7 @@ public struct OriginQueues: Sendable {
     /// The answer to a poll that has waited long enough: an event that says nothing, so that connections on
     /// the way stay open.
     ///
+    /// - Returns: the body of the answer, JSON.
     /// - Throws: `.unknownQueue`.
     public mutating func heartbeat(_ id: ID, now: UnixTime) throws(OriginRefusal) -> [UInt8] {
         guard var queue = queues[id] else { throw OriginRefusal(.unknownQueue) }

@@ -3,9 +3,11 @@ import WireFormats
 /// What an origin's door refuses, and the answer to it (§3, §14.4): the envelope and codes of deployed
 /// servers. Nothing has changed when one is thrown.
 public struct OriginRefusal: Error, Sendable, Hashable {
+    /// Which refusal; ``OriginRefusal/code`` and ``OriginRefusal/sentence`` are what a client is told.
     public enum Word: Sendable, Hashable, CaseIterable {
         /// The body is no form, or has too many fields.
         case malformedForm
+        /// The caller is no person (§14.4).
         case isBot
         /// The server has no relay.
         case noRelay
@@ -17,8 +19,12 @@ public struct OriginRefusal: Error, Sendable, Hashable {
         case malformed
         /// Marks of two profiles in one call (§14.1).
         case mixedProfiles
+        /// The device is none of the user's, a group of parameters is cut, or there is nothing yet to rotate
+        /// (§3.3).
         case invalidDeviceID, incompleteGroups, noRegistrationForKey, noRegistrationForToken
+        /// `push_key` or `token_id` has a wrong form.
         case invalidPushKey, invalidTokenID
+        /// As many records as one user may have, ``ZulipOriginLimits/recordsPerUser``.
         case tooManyDevices
         /// A test notification for which nothing is left.
         case noActiveDevice
@@ -26,6 +32,7 @@ public struct OriginRefusal: Error, Sendable, Hashable {
         case unknownQueue
     }
 
+    /// Which refusal.
     public let word: Word
     /// Static text.
     public let parameter: String?
@@ -34,7 +41,7 @@ public struct OriginRefusal: Error, Sendable, Hashable {
 
     init(_ word: Word, _ parameter: StaticString) { (self.word, self.parameter) = (word, "\(parameter)") }
 
-    /// HTTP status; every refusal of this kind has the same.
+    /// HTTP status: 400, as every refusal of this kind has it.
     public var status: Int { 400 }
 
     /// `code` of the envelope.
@@ -74,6 +81,7 @@ public struct OriginRefusal: Error, Sendable, Hashable {
         }
     }
 
+    /// The body of the answer: compact JSON of `result`, `msg`, `code` and, with `.missing`, `var_name`.
     public func body() -> [UInt8] {
         var writer = JSONWriter()
         writer.beginObject()

@@ -3,13 +3,20 @@ import WireFormats
 
 /// The paths of an origin's door at which a phone is registered (§3, §14.1). All are POST with a form.
 public enum OriginPath: String, Sendable, Hashable, CaseIterable {
+    /// A device of v12 is made (§3.1).
     case addDevice = "/api/v1/register_client_device"
+    /// A device of v12 is removed (§3.2).
     case removeDevice = "/api/v1/remove_client_device"
+    /// A registration, in any profile (§3.3, §3.7, §14.4).
     case register = "/api/v1/mobile_push/register"
+    /// A registration by account id is forgotten (§14.4).
     case forget = "/api/v1/mobile_push/forget"
+    /// A test notification (§3.4).
     case test = "/api/v1/mobile_push/e2ee/test_notification"
     // Plaintext registrations, which get one refusal (§14.13).
+    /// A plaintext token of APNs.
     case legacyAPNs = "/api/v1/users/me/apns_device_token"
+    /// A plaintext token of FCM.
     case legacyFCM = "/api/v1/users/me/android_gcm_reg_id"
 
     /// Of a plaintext registration, which is also taken away by DELETE at the same path.
@@ -18,12 +25,15 @@ public enum OriginPath: String, Sendable, Hashable, CaseIterable {
 
 /// What a client asks, well-formed.
 public enum OriginCall: Sendable {
+    /// ``OriginPath/addDevice``: another device of v12.
     case addDevice
+    /// ``OriginPath/removeDevice``: this `device_id`.
     case removeDevice(Int64)
     /// Of v12.
     case registerDevice(OriginDeviceForm)
     /// Of v11 and of the specification's own profile.
     case registerAccount(OriginAccountForm)
+    /// ``OriginPath/forget``: this `push_account_id`.
     case forget(Int64)
     /// For one device, or for all: ``ZulipRegistrations/targets(of:)``.
     case test(ZulipQueueItem.Subject?)
@@ -31,6 +41,7 @@ public enum OriginCall: Sendable {
 
 /// A client's call, read from its form.
 public struct OriginRequest: Sendable {
+    /// What is asked.
     public let call: OriginCall
     /// Parameters that the call does not know, at most 16.
     public let ignored: [String]

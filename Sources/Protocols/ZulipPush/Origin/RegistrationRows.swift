@@ -6,13 +6,17 @@ public import PushModel
 public struct ZulipAccountRow: Sendable {
     /// What its contents are sealed with, by profile: (user, account id) is one name space for both (§14.1).
     public enum Key: Sendable {
+        /// A device's public key: contents are sealed to it (§14.2).
         case zap(PushPublicKey)
+        /// The symmetric key that the device made (§3.7).
         case v11(PushKey)
     }
 
     /// `push_account_id`.
     public let id: Int64
+    /// Which push service its token is of.
     public var kind: TokenKind
+    /// What its contents are sealed with; changes when the device tells another.
     public var key: Key
     /// What the relay calls it, 1 to 2⁶³ − 1; `nil` until the relay has confirmed it.
     public var deviceID: Int64?
@@ -23,6 +27,7 @@ public struct ZulipAccountRow: Sendable {
     /// The queue item of the newest registration, while the relay has not answered it for good.
     public var registration: UInt64?
 
+    /// A row as it was committed, or a new one, which is pending.
     public init(
         id: Int64, kind: TokenKind, key: Key, deviceID: Int64? = nil, confirmedAt: UnixTime? = nil,
         errorCode: String? = nil, registration: UInt64? = nil
@@ -36,6 +41,7 @@ public struct ZulipAccountRow: Sendable {
         self.registration = registration
     }
 
+    /// The profile of ``key``: `.zap` or `.v11`.
     public var profile: ZulipProfile {
         switch key {
         case .zap: .zap
@@ -51,19 +57,26 @@ public struct ZulipAccountRow: Sendable {
 public struct ZulipDeviceRow: Sendable {
     /// `device_id`, the server's own name for it; the relay has none.
     public let id: Int64
+    /// `push_key_id`, 32 bits, chosen by the client.
     public var keyID: UInt32?
+    /// What its contents are sealed with.
     public var key: PushKey?
     /// Of ``tokenID``.
     public var kind: TokenKind?
+    /// Hash of the token that the relay has confirmed; pushes go there.
     public var tokenID: TokenID?
     /// Told, and not yet confirmed by the relay; stays where the relay refused it.
     public var pendingTokenID: TokenID?
     /// When the client told its token last; Unix seconds.
     public var updatedAt: Int64?
+    /// Why the relay refused ``pendingTokenID``, in upper case.
     public var errorCode: String?
+    /// When the relay confirmed last.
     public var confirmedAt: UnixTime?
+    /// The queue item of the newest registration, while the relay has not answered it for good.
     public var registration: UInt64?
 
+    /// A new device: it has neither key nor token.
     public init(id: Int64) { self.id = id }
 }
 
@@ -73,8 +86,10 @@ public struct ZulipNote: Sendable, Hashable {
     public let id: Int64
     /// In upper case.
     public let code: String
+    /// When the relay refused; the note goes ``ZulipOriginLimits/noteLife`` later.
     public let at: UnixTime
 
+    /// - Parameter code: the relay's, in upper case.
     public init(id: Int64, code: String, at: UnixTime) {
         self.id = id
         self.code = code
@@ -85,6 +100,7 @@ public struct ZulipNote: Sendable, Hashable {
 /// One registration on its way to the relay (§14.11). It is made in the commit that makes or changes its
 /// record, and goes in the commit that settles it.
 public struct ZulipQueueItem: Sendable {
+    /// Whose registration it is.
     public enum Subject: Sendable, Hashable {
         /// `push_account_id`.
         case account(Int64)
@@ -94,16 +110,20 @@ public struct ZulipQueueItem: Sendable {
 
     /// Random, so that the items of a restored backup and those made since beside it have no name in common.
     public let id: UInt64
+    /// Whose registration it is.
     public let subject: Subject
+    /// What goes to the relay; it says nothing of the token.
     public let registration: SealedRegistration
     /// When the client called: the item's end is counted from here.
     public let calledAt: UnixTime
-    /// How often the relay has been asked.
+    /// How often the relay has been asked; 0: not yet.
     public var tries: Int
+    /// When the relay is to be asked (again).
     public var nextTry: UnixTime
     /// Administrators know that it is refused; once for a registration is enough.
     public var hasTold: Bool
 
+    /// An item as it was committed, or a new one: no try yet.
     public init(
         id: UInt64, subject: Subject, registration: SealedRegistration, calledAt: UnixTime, tries: Int = 0,
         nextTry: UnixTime, hasTold: Bool = false

@@ -5,12 +5,19 @@ import PushModel
 public enum ZulipChange: Sendable {
     /// Writes the row in place of the one with its id.
     case account(ZulipAccountRow)
+    /// Deletes the row of this `push_account_id`.
     case removeAccount(Int64)
+    /// Writes the row in place of the one with its id.
     case device(ZulipDeviceRow)
+    /// Deletes the row of this `device_id`.
     case removeDevice(Int64)
+    /// Writes the note in place of the one with its id.
     case note(ZulipNote)
+    /// Deletes the note of this `push_account_id`.
     case removeNote(Int64)
+    /// Writes the item in place of the one with its id.
     case item(ZulipQueueItem)
+    /// Deletes the item with this id.
     case removeItem(UInt64)
 }
 
@@ -20,19 +27,26 @@ public enum ZulipChange: Sendable {
 public struct ZulipQueuedCall: Sendable {
     /// Names the registration and the try, so that an answer that comes twice counts once.
     public struct ID: Sendable, Hashable {
+        /// ``ZulipQueueItem/id``.
         public let item: UInt64
+        /// Which try it is: 1 is the first.
         public let attempt: Int
     }
 
+    /// Goes back with the answer.
     public let id: ID
+    /// Canonical lower-case UUID.
     public let realm: String
+    /// What goes to the relay.
     public let registration: SealedRegistration
 
+    /// The HTTP request of this try, ``ZulipOrigin/register(_:realm:)``.
     public func call(by origin: ZulipOrigin) -> ZulipCall { origin.register(registration, realm: realm) }
 }
 
 /// What follows from something that happened to a user's registrations.
 public struct ZulipStep: Sendable {
+    /// To be committed together, and before all else that follows.
     public var changes: [ZulipChange] = []
     /// For all the user's clients, in order.
     public var events: [ZulipEvent] = []
@@ -43,8 +57,10 @@ public struct ZulipStep: Sendable {
     /// What `register_client_device` answers.
     public var deviceID: Int64?
 
+    /// Nothing follows yet.
     public init() {}
 
+    /// Nothing is to be committed, said or sent.
     public var isEmpty: Bool { changes.isEmpty && events.isEmpty && calls.isEmpty && alerts.isEmpty }
 
     /// Both, this one first.

@@ -6,7 +6,8 @@ public import PushModel
 extension ZulipAccountRow {
     private static let format: UInt8 = 0x11
 
-    /// Id, profile, key, kind, then what may be missing: device id, time, code, registration.
+    /// The row in bytes: id, profile, key, kind, then what may be missing: device id, time, code,
+    /// registration.
     public var body: Secret {
         var writer = BodyWriter(format: Self.format)
         writer.int(id)
@@ -26,7 +27,7 @@ extension ZulipAccountRow {
         return writer.take()
     }
 
-    /// `nil` for a body that we did not write.
+    /// `nil` for bytes that ``body`` has not written.
     public init?(body: Secret) {
         guard let row = body.reveal({ Self.read($0) }) else { return nil }
         self = row
@@ -56,8 +57,8 @@ extension ZulipAccountRow {
 extension ZulipDeviceRow {
     private static let format: UInt8 = 0x21
 
-    /// Id, key id, key, kind, both tokens, time, code, confirmation, registration; all but the id may be
-    /// missing.
+    /// The row in bytes: id, key id, key, kind, both tokens, time, code, confirmation, registration; all but
+    /// the id may be missing.
     public var body: Secret {
         var writer = BodyWriter(format: Self.format)
         writer.int(id)
@@ -73,7 +74,7 @@ extension ZulipDeviceRow {
         return writer.take()
     }
 
-    /// `nil` for a body that we did not write.
+    /// `nil` for bytes that ``body`` has not written.
     public init?(body: Secret) {
         guard let row = body.reveal({ Self.read($0) }) else { return nil }
         self = row
@@ -108,7 +109,7 @@ extension ZulipDeviceRow {
 extension ZulipNote {
     private static let format: UInt8 = 0x31
 
-    /// Id, time, code.
+    /// The note in bytes: id, time, code.
     public var body: Secret {
         var writer = BodyWriter(format: Self.format)
         writer.int(id)
@@ -117,7 +118,7 @@ extension ZulipNote {
         return writer.take()
     }
 
-    /// `nil` for a body that we did not write.
+    /// `nil` for bytes that ``body`` has not written.
     public init?(body: Secret) {
         let note: ZulipNote? = body.reveal { bytes in
             guard var reader = BodyReader(bytes, format: Self.format), let id = reader.int(),
@@ -133,7 +134,7 @@ extension ZulipNote {
 extension ZulipQueueItem {
     private static let format: UInt8 = 0x41
 
-    /// Id, whose it is, the registration, times and tries.
+    /// The item in bytes: id, whose it is, the registration, times and tries.
     public var body: Secret {
         var writer = BodyWriter(format: Self.format)
         writer.int(Int64(bitPattern: id))
@@ -163,7 +164,7 @@ extension ZulipQueueItem {
         return writer.take()
     }
 
-    /// `nil` for a body that we did not write.
+    /// `nil` for bytes that ``body`` has not written.
     public init?(body: Secret) {
         guard let item = body.reveal({ Self.read($0) }) else { return nil }
         self = item

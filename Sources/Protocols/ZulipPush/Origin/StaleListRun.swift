@@ -8,9 +8,11 @@ public import PushModel
 /// while run.isUnderWay { step = run.take(answer(run.call(by: origin)), now: now, using: &random) }
 /// ```
 public struct StaleListRun: Sendable {
+    /// Canonical lower-case UUID.
     public let realm: String
     /// The last page ended with this id.
     public private(set) var after: Int64 = 0
+    /// Another page is to be asked for.
     public private(set) var isUnderWay = true
     /// Pages so far, at most ``ZulipOriginLimits/stalePagesPerRun``.
     public private(set) var pages: Int
@@ -20,7 +22,7 @@ public struct StaleListRun: Sendable {
         /// Rising; the caller takes them to ``ZulipRegistrations/end(devices:realm:askedAt:)`` of every
         /// user who has one.
         public var ids: [Int64] = []
-        /// When the next run begins; `nil` where another page is to be asked for.
+        /// When the next run begins, 15 minutes to 25 hours; `nil` where another page is to be asked for.
         public var nextRun: Duration?
         /// Something that time alone does not mend, and that is no relay without the list.
         public var fault: RelayFault?
@@ -45,6 +47,7 @@ public struct StaleListRun: Sendable {
         return draw(interval, interval + ZulipOriginLimits.staleJitter, &generator)
     }
 
+    /// The HTTP request for the next page, ``ZulipOrigin/staleDevices(realm:after:limit:)``.
     public func call(by origin: ZulipOrigin) -> ZulipCall { origin.staleDevices(realm: realm, after: after) }
 
     /// Judges the answer to the last call.

@@ -3,13 +3,16 @@ import WireFormats
 
 /// What the relay answered to a call, or that it did not.
 public struct ZulipAnswer: Sendable {
-    /// `nil`: no answer, for whatever reason.
+    /// 100 to 599, of HTTP; `nil`: no answer, for whatever reason.
     public let status: Int?
     /// At most ``ZulipOriginLimits/answerBytes`` of it; what is longer is no answer of this protocol.
     public let body: Secret
     /// The field `Retry-After` as it came.
     public let retryAfter: String?
 
+    /// - Parameter status: of HTTP, any.
+    /// - Parameter body: what was read of it, at most ``ZulipOriginLimits/answerBytes``.
+    /// - Parameter retryAfter: the field as it came.
     public init(status: Int, body: Secret, retryAfter: String? = nil) {
         self.status = status
         self.body = body
@@ -45,6 +48,7 @@ public enum ZulipAlert: Sendable, Hashable {
     /// The relay does not say which phones are dead, and it is no relay without that list.
     case staleList(RelayFault)
 
+    /// What the alert is called in logs and pages; frozen.
     public var name: String {
         switch self {
         case .registrationExpired: "registration-expired"
@@ -57,6 +61,7 @@ public enum ZulipAlert: Sendable, Hashable {
 /// Why a relay did not take a call, as far as an administrator can do something about it. None of the relay's
 /// own text is kept.
 public enum RelayFault: String, Sendable, Hashable, CaseIterable {
+    /// What the relay's code says of itself: the realm, the server, or this registration is not taken.
     case unknownRealm, realmOfOtherServer, credentialsRefused, deactivated, notAllowed, malformedRegistration
     /// A code that this version does not know.
     case otherRefusal

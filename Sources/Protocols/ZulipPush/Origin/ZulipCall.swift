@@ -2,29 +2,42 @@ public import PushModel
 
 /// One HTTP request that an origin makes of the relay. A value: anyone who has a network sends it.
 public struct ZulipCall: Sendable {
+    /// `GET` or `POST`.
     public let method: String
     /// Begins with `/api/v1/remotes/`, ends with the query where there is one; goes behind the relay's base
     /// URL.
     public let path: String
-    /// `Authorization` among them.
+    /// `Authorization` among them, as text.
     public let headers: [(name: String, value: Secret)]
+    /// A form or JSON, by the `Content-Type` among the headers; empty with `GET`.
     public let body: Secret
 }
 
 /// A realm as `server/analytics` reports it (§5.3).
 public struct ZulipRealmReport: Sendable, Hashable {
+    /// The server's own number for the realm.
     public var id: Int64
     /// Canonical lower-case UUID.
     public var uuid: String
+    /// The realm's secret, by which the relay knows that a realm moved with its owner.
     public var ownerSecret: String
+    /// Host of the realm, with a port where it has one.
     public var host: String
+    /// Base URL of the realm.
     public var url: String
+    /// What people call it.
     public var name: String
+    /// Zulip's number for its kind; 0: not said.
     public var organizationType: Int64
     /// Unix seconds.
     public var createdAt: Int64
+    /// The realm is closed: the relay sends nothing for it.
     public var isDeactivated: Bool
 
+    /// One realm, as the server has it now.
+    ///
+    /// - Parameter uuid: canonical lower-case UUID.
+    /// - Parameter createdAt: Unix seconds.
     public init(
         id: Int64, uuid: String, ownerSecret: String, host: String, url: String, name: String,
         organizationType: Int64 = 0, createdAt: Int64, isDeactivated: Bool = false

@@ -3,18 +3,24 @@ import WireFormats
 /// What a user's clients are told (§3.5, §3.7, §14.10, §14.13). State and events agree: a client that has the
 /// state and applies the events has what a new fetch gives.
 public enum ZulipEvent: Sendable, Hashable {
+    /// How far a registration has come at the relay.
     public enum Status: String, Sendable, Hashable { case pending, active, failed }
 
     /// The members of a device of v12 that change. The outer `nil` leaves a member out, the inner is JSON's
     /// null, which clears it.
     public struct DeviceChange: Sendable, Hashable {
+        /// `push_key_id`, 32 bits. It is never cleared.
         public var keyID: UInt32?
+        /// `push_token_id`: hash of the token that the relay has confirmed.
         public var tokenID: TokenID??
+        /// `pending_push_token_id`: hash of the token that it has not.
         public var pendingTokenID: TokenID??
         /// Unix seconds.
         public var updatedAt: Int64?
+        /// `push_registration_error_code`, in upper case.
         public var errorCode: String??
 
+        /// Nothing changes.
         public init() {}
     }
 
@@ -26,8 +32,11 @@ public enum ZulipEvent: Sendable, Hashable {
     case accountRemoved(Int64, code: String?)
     /// `push_device` of v11, which knows no removal.
     case pushDevice(Int64, Status, code: String?)
+    /// `device`, `add`: this `device_id`, with neither key nor token.
     case deviceAdded(Int64)
+    /// `device`, `update`: what changes of this `device_id`.
     case deviceUpdated(Int64, DeviceChange)
+    /// `device`, `remove`: this `device_id`.
     case deviceRemoved(Int64)
     /// `realm`, `update`: whether the realm's notifications must be encrypted has changed.
     case requiresEncryption(Bool)

@@ -11,6 +11,8 @@ public struct ZulipOrigin: Sendable {
     private let key: Secret
     private let version: String
 
+    /// - Parameter id: `zulip_org_id`, a canonical lower-case UUID.
+    /// - Parameter key: `zulip_org_key`, 64 characters.
     /// - Parameter version: what stands behind `ZulipServer/` in the user agent.
     public init(id: String, key: Secret, version: String) {
         self.id = id
@@ -21,7 +23,7 @@ public struct ZulipOrigin: Sendable {
     /// A field of a notify call by which an origin asks to be told the ids of its pushes (decision 0130).
     package static let referencesField = "sealbell-references"
 
-    /// Invents an id and a key.
+    /// Invents an id (a UUID) and a key (64 hex digits).
     public static func invent(
         version: String, using generator: inout some RandomNumberGenerator
     ) -> (origin: ZulipOrigin, key: Secret) {
@@ -33,6 +35,8 @@ public struct ZulipOrigin: Sendable {
     }
 
     /// `server/register`: signs up, or changes host, contact or key.
+    ///
+    /// - Parameter newKey: 64 characters, in place of the one that the relay knows; `nil`: it stays.
     public func signUp(hostname: String, mail: String, newKey: Secret? = nil) -> ZulipCall {
         var fields: [(name: String, value: Secret)] = [
             ("zulip_org_id", Secret(id.utf8)), ("zulip_org_key", key), ("hostname", Secret(hostname.utf8)),
@@ -51,7 +55,7 @@ public struct ZulipOrigin: Sendable {
     /// `server/register/verify_challenge`: asks the relay to fetch the secret from the host, and to give out
     /// the id of the host's server and a new key. Neither id nor key is sent.
     ///
-    /// - Parameter accessToken: the path element under which the host shows the secret.
+    /// - Parameter accessToken: the path element under which the host shows the secret, as text.
     public func verifyChallenge(hostname: String, accessToken: Secret) -> ZulipCall {
         form(
             .verifyChallenge, [("hostname", Secret(hostname.utf8)), ("access_token", accessToken)],
@@ -84,7 +88,8 @@ public struct ZulipOrigin: Sendable {
             ])
     }
 
-    /// The header fields by which the relay knows who calls: ``ZulipCall/headers`` without those of a body.
+    /// The header fields by which the relay knows who calls, as text: ``ZulipCall/headers`` without those of
+    /// a body.
     public var credentials: [(name: String, value: Secret)] { headers(nil, isAuthenticated: true) }
 
     // MARK: parts

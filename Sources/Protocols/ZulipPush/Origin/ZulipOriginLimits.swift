@@ -13,12 +13,14 @@ public enum ZulipOriginLimits {
     public static let recordsPerUser = 100
     /// The first wait of a registration that is tried again, doubled each time, and the longest (§14.11).
     public static let firstRetry = Duration.seconds(30)
+    /// The longest wait between two tries, an hour (§14.11).
     public static let longestRetry = Duration.seconds(3_600)
     /// What is added at most to a wait that the relay asked for (§14.11).
     public static let askedJitter = Duration.seconds(3_600)
     /// When a registration that nothing final was said of ends: of the account form §14.11 says seven days,
     /// of v12 and v11 §5.6 the age at which the relay refuses the blob.
     public static let zapRegistrationEnd = Duration.seconds(7 * 86_400)
+    /// The end of a registration of v12 or v11: the age at which the relay refuses its blob (§5.6).
     public static let deployedRegistrationEnd = ZulipLimits.registrationAge
     /// How long the reason of a refusal stays in sight (§14.10).
     public static let noteLife = Duration.seconds(7 * 86_400)
@@ -29,12 +31,14 @@ public enum ZulipOriginLimits {
     public static let eventsPerQueue = 200
     /// How long a queue stays that nobody polls, and after which silence a poll is answered.
     public static let queueLife = Duration.seconds(600)
+    /// After this long without an event a poll is answered by a heartbeat.
     public static let heartbeat = Duration.seconds(25)
     /// Pages of one run: a million ids are more than the relay keeps of a realm. What is left comes a day
     /// later.
     public static let stalePagesPerRun = 1_000
     /// From one run to the next, and what is added at most (§14.7).
     public static let staleInterval = Duration.seconds(86_400)
+    /// At most an hour is added to ``staleInterval``, by chance (§14.7).
     public static let staleJitter = Duration.seconds(3_600)
     /// Behind a run that met no relay (§14.7).
     public static let staleRetry = (Duration.seconds(900), Duration.seconds(3_600))

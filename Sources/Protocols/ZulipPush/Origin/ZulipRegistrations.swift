@@ -20,6 +20,7 @@ public struct ZulipRegistrations: Sendable {
     public internal(set) var devices: [Int64: ZulipDeviceRow] = [:]
     /// By `push_account_id`.
     public internal(set) var notes: [Int64: ZulipNote] = [:]
+    /// By id: registrations that the relay has not answered for good.
     public internal(set) var queue: [UInt64: ZulipQueueItem] = [:]
     /// Items with a call under way, and its try.
     var underWay: [UInt64: Int] = [:]
@@ -168,11 +169,16 @@ public struct ZulipRegistrations: Sendable {
 
 /// When a registration is tried again, and until when (§14.11).
 public struct ZulipQueueTimes: Sendable, Hashable {
+    /// The wait behind the first try, 30 seconds as a rule, doubled each time.
     public var first: Duration
+    /// The longest wait between two tries.
     public var longest: Duration
     /// Of the specification's own profile; v12 and v11 end with their blob, after a day.
     public var end: Duration
 
+    /// - Parameter first: 30 seconds unless said otherwise.
+    /// - Parameter longest: an hour unless said otherwise.
+    /// - Parameter end: seven days unless said otherwise.
     public init(
         first: Duration = ZulipOriginLimits.firstRetry, longest: Duration = ZulipOriginLimits.longestRetry,
         end: Duration = ZulipOriginLimits.zapRegistrationEnd
@@ -197,6 +203,7 @@ extension ZulipAccountRow {
 }
 
 extension ZulipDeviceRow {
+    /// Where its pushes go; `nil` before the relay has confirmed a token, or without a push key.
     public var target: ZulipTarget? {
         guard let kind, let tokenID, let keyID, let key else { return nil }
         return ZulipTarget(kind: kind, tokenID: tokenID, pushKeyID: keyID, key: key)

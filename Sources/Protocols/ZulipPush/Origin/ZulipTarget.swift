@@ -29,6 +29,7 @@ public struct ZulipTarget: Sendable {
     ///   skipped ("skip this PushDevice as not yet fully registered").
     public init(deviceID: Int64?, key: PushPublicKey) { address = .zap(device: deviceID, key) }
 
+    /// The profile in which it registered; decides how a push is sealed.
     public var profile: ZulipProfile {
         switch address {
         case .v12: .v12
