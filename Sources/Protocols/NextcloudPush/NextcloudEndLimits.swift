@@ -22,14 +22,17 @@ extension NextcloudLimits {
     public static let answerBytes = 4 << 20
     /// Entries that an origin keeps for one proxy, one call's worth, and for all of them: some 60 MB.
     public static let queuedPerProxy = 13_000
+    /// Entries that an origin keeps for all proxies together.
     public static let queuedEntries = 52_000
     /// Proxies for which nothing waits and whose pause is still remembered: users name what they like.
     public static let pausedProxies = 1_000
     /// How long an entry is worth another try: a call rings for a minute (§4.7).
     public static let callLife = Duration.seconds(60)
+    /// How long any other entry is worth another try: a day (§4.7).
     public static let entryLife = Duration.seconds(86_400)
     /// The first wait before another try, and the longest (§4.7).
     public static let backoffLeast = Duration.seconds(1)
+    /// The longest wait before another try, five minutes (§4.7).
     public static let backoffMost = Duration.seconds(300)
     /// A device registers anew at this age, since servers and proxies may have forgotten it (§8).
     public static let registrationRepeat = Duration.seconds(86_400)
@@ -57,6 +60,7 @@ extension NextcloudLimits {
     public static let devicesPerUser = 100
     /// Notifications that are kept for one user, and the bytes of their texts.
     public static let keptNotifications = 1_000
+    /// Bytes of all texts that are kept for one user, 512 KiB.
     public static let keptNotificationBytes = 512 << 10
     /// How long one is kept: an app password that nobody has used for so long gets no pushes either.
     public static let notificationLife = appPasswordIdle
@@ -65,8 +69,11 @@ extension NextcloudLimits {
     /// Longest texts of a notification: deployed servers have columns of 32 (app), 64 (type, id), 255
     /// (subject) and 4,000 characters.
     public static let appBytes = 32
+    /// Longest type and id of a notification's object.
     public static let objectBytes = 64
+    /// Longest subject of a notification: 255 characters of four bytes, and a little.
     public static let subjectBytes = 1_024
+    /// Longest message, and longest link.
     public static let messageBytes = 4_000
     /// What is read back of one user: 100 devices of 1.2 KiB, each character escaped, and notes of 60 bytes.
     public static let userRecordBytes = 1 << 20

@@ -4,27 +4,37 @@ public import PushModel
 public struct NextcloudError: PushError {
     /// Frozen. ``NextcloudErrorAnswer`` has the status of each.
     public enum Code: String, Sendable, Hashable, CaseIterable {
-        // How the relay is asked
+        /// How the relay is asked: path, method, size, form. ``NextcloudError/sentence`` tells each.
         case unknownPath, wrongMethod, bodyTooLarge, tooManyEntries, malformedForm, malformedJSON
+        /// How the relay is asked: another server's key, or too often; `overloaded` and `overtaken` pass.
         case wrongSubscriptionKey, rateLimited, overloaded, overtaken
-        // Registration at the relay
+        /// Registration at the relay: a parameter, or the token.
         case missingParameter, wrongType, invalidPushToken, unsupportedPushToken, noAppForDevice
+        /// Registration at the relay: key, identifier or signature does not fit.
         case invalidUserKey, invalidIdentifier, invalidSignature, signatureMismatch
+        /// Registration at the relay: the device is another's, unknown, or its server did not vouch for it.
         case keyConflict, proofRequired, instanceUnreachable, identityRefused, unknownDevice
+        /// Registration at the relay: the server has no user with this key, or may not register here.
         case instanceUnfit, instanceNotAdmitted
-        // The relay itself
+        /// The relay itself: its processor computes SHA-512 wrongly.
         case digestCheckFailed
-        // Registration at the origin, in the spelling of its answers
+        /// Registration at the origin: no session.
         case notLoggedIn
+        /// Registration at the origin: no SHA-512 in hex, 128 digits.
         case invalidTokenHash = "INVALID_PUSHTOKEN_HASH"
+        /// Registration at the origin: the session has no app password.
         case invalidSessionToken = "INVALID_SESSION_TOKEN"
+        /// Registration at the origin: no RSA key of 2,048 bits as PEM.
         case invalidDeviceKey = "INVALID_DEVICE_KEY"
+        /// Registration at the origin: no URL of a push proxy.
         case invalidProxyServer = "INVALID_PROXY_SERVER"
-        // Device and origin
+        /// Origin: more than RSA takes, or what a peer answered is none of this protocol.
         case plaintextTooLong, sealingFailed, malformedAnswer, unsupportedServer
+        /// Device: what arrived is another server's, or does not open; who refused a registration.
         case foreignSignature, doesNotOpen, malformedSubject, refusedByServer, refusedByProxy
     }
 
+    /// Which refusal; all that `==` compares and `description` prints.
     public let code: Code
     /// The parameter that is missing or wrong; static text.
     package var parameter: String?
@@ -33,6 +43,7 @@ public struct NextcloudError: PushError {
     /// How long to wait.
     package var retryAfter: Duration?
 
+    /// An error that names no parameter.
     public init(_ code: Code) { self.code = code }
 
     package init(_ code: Code, parameter: StaticString) {

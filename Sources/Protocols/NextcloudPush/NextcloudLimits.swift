@@ -30,6 +30,7 @@ public enum NextcloudLimits {
     public static let cloudIDBytes = 512
     /// Segments before the endpoint in a path: one, which names the app.
     public static let prefixSegments = 1
+    /// Bytes of that segment.
     public static let prefixBytes = 64
     /// A device identifier: SHA-512.
     public static let identifierBytes = 64
@@ -51,7 +52,7 @@ public enum NextcloudLimits {
     /// The pin stays longer than the tokens that it speaks for, so that their end can still be told.
     public static let pinLife = Duration.seconds(500 * 86_400)
     /// How often a registration or removal is judged that others overtake: one device has ten of them a
-    /// minute (``NextcloudAllowances/ofDevice``), at each of a few relays on one store.
+    /// minute (`NextcloudAllowances.ofDevice`), at each of a few relays on one store.
     public static let registrationRounds = 32
     /// From its first sight on a hash that differs says nothing for so long: the server knows a new token
     /// before the relay does (§5.5 step 3).
@@ -73,6 +74,7 @@ public enum NextcloudLimits {
     public static let toldIdentifiers = 65_536
     /// What an instance may answer to an identity proof, and how long it may take (§5.3).
     public static let proofAnswerBytes = 64 << 10
+    /// How long an instance may take to answer an identity proof (§5.3).
     public static let proofDeadline = Duration.seconds(5)
     /// Words of instances that are remembered, some 400 bytes each: seven minutes of all requests that there
     /// may be.

@@ -2,10 +2,12 @@ public import PushModel
 
 /// What an origin knows of one of a user's app passwords.
 public struct AppPasswordState: Sendable, Hashable {
+    /// When it was last used, to the second or better; who is idle for two months gets no pushes.
     public let lastUsedAt: UnixTime
     /// The device is to be emptied; it gets nothing more.
     public let isMarkedForWipe: Bool
 
+    /// - Parameter isMarkedForWipe: no, unless said otherwise.
     public init(lastUsedAt: UnixTime, isMarkedForWipe: Bool = false) {
         self.lastUsedAt = lastUsedAt
         self.isMarkedForWipe = isMarkedForWipe
@@ -23,6 +25,9 @@ public struct PushConditions: Sendable {
     /// By number; what is not in it does not exist any more.
     public var appPasswords: [Int64: AppPasswordState]
 
+    /// Online, within fair use and not to be left undisturbed, unless said otherwise.
+    ///
+    /// - Parameter appPasswords: all that the user has now, by number.
     public init(
         appPasswords: [Int64: AppPasswordState], isDoNotDisturb: Bool = false, hasInternet: Bool = true,
         isWithinFairUse: Bool = true

@@ -1,8 +1,10 @@
 /// What kind of app a device has, by the User-Agent of its registration alone (§3.2): one group gets Talk's
 /// notifications, the others all the rest.
 public enum DeviceGroup: String, Sendable, Hashable, CaseIterable {
+    /// Talk's apps, the files apps, and everything else.
     case talk, nextcloud, unknown
 
+    /// Judges by how the text begins: `Mozilla/5.0 (Android) Nextcloud-Talk v` and its like.
     public init(userAgent: String) {
         let starts = { (word: String) in userAgent.utf8.starts(with: ("Mozilla/5.0 " + word).utf8) }
         if ["(Android) Nextcloud-Talk v", "(iOS) Nextcloud-Talk v"].contains(where: starts) {
@@ -32,8 +34,13 @@ public struct RegisteredDevice: Sendable, Hashable {
     public var pushTokenHash: String
     /// As the device sent it.
     public var proxyServer: String
+    /// Of the User-Agent that it registered with.
     public var group: DeviceGroup
 
+    /// A row as it was kept.
+    ///
+    /// - Parameter deviceIdentifier: Base64, 88 characters.
+    /// - Parameter pushTokenHash: 128 hex digits in lower case.
     public init(
         tokenID: Int64, deviceIdentifier: String, devicePublicKey: String, pushTokenHash: String,
         proxyServer: String, group: DeviceGroup

@@ -4,15 +4,18 @@ import WireFormats
 
 /// The origin: a Nextcloud server's part in push (§4). A value; it sends nothing and keeps no rows.
 public struct NextcloudOrigin: Sendable {
+    /// What a server's administrator chooses.
     public struct Settings: Sendable {
         /// How plaintexts are padded. Clients older than 2025 open PKCS#1 v1.5 alone.
         public var padding: RSAPadding
+        /// Whether devices may name proxies at private addresses.
         public var localProxies: LocalProxies
         /// `X-Nextcloud-Subscription-Key` for each proxy (without final slashes) that wants one.
         public var subscriptionKeys: [String: Secret]
         /// What `capabilities` says.
         public var version: NextcloudVersion
 
+        /// As deployed servers have it, unless said otherwise.
         public init(
             padding: RSAPadding = .oaepSHA1, localProxies: LocalProxies = .refused,
             subscriptionKeys: [String: Secret] = [:], version: NextcloudVersion = .assumed
@@ -24,8 +27,10 @@ public struct NextcloudOrigin: Sendable {
         }
     }
 
+    /// What it was made with.
     public let settings: Settings
 
+    /// A server's part with these settings.
     public init(_ settings: Settings = Settings()) { self.settings = settings }
 
     /// Seals a notification for each of one user's devices.
@@ -41,6 +46,8 @@ public struct NextcloudOrigin: Sendable {
     }
 
     /// Takes notifications off the devices' screens.
+    ///
+    /// - Throws: `.plaintextTooLong`, `.sealingFailed`; nothing is sealed then.
     public func withdraw(
         _ ids: [Int64], from audience: Audience, of user: NextcloudUser
     ) throws(NextcloudError) -> Sealing {
@@ -57,6 +64,7 @@ public struct NextcloudOrigin: Sendable {
     /// Takes everything off the devices' screens.
     ///
     /// - Parameter audience: of ``PushConditions/everybody(of:now:)``.
+    /// - Throws: `.sealingFailed`; nothing is sealed then.
     public func withdrawAll(
         from audience: Audience, of user: NextcloudUser
     ) throws(NextcloudError) -> Sealing {
@@ -135,7 +143,9 @@ public struct SealedEntry: Sendable {
     public let proxy: String
     /// Base64, 88 characters.
     public let deviceIdentifier: String
+    /// SHA-512 of the device's token: 128 hex digits in lower case.
     public let pushTokenHash: String
+    /// Urgency and form: `priority` and `type` of the element.
     public let kind: NextcloudPushKind
     /// The element's value, itself JSON: six texts, slashes escaped (§4.6).
     public let json: Secret

@@ -3,11 +3,16 @@ import WireFormats
 
 /// Who calls, after the server has checked the credentials.
 public struct NextcloudCaller: Sendable {
+    /// The user, and the app password that was used.
     public let session: NextcloudSession
+    /// The server's own id of the user, at most 64 characters.
     public let userID: String
+    /// What people see; `cloud/user` answers it.
     public let displayName: String
+    /// `User-Agent` of the request; tells the kind of app.
     public let userAgent: String
 
+    /// Nothing is checked here: the server has.
     public init(session: NextcloudSession, userID: String, displayName: String, userAgent: String) {
         self.session = session
         self.userID = userID
@@ -19,6 +24,7 @@ public struct NextcloudCaller: Sendable {
 /// What comes of one call or event: the records are to be kept or deleted and the entries to be queued in one
 /// commit, and then the answer is sent.
 public struct NextcloudStep: Sendable {
+    /// What the caller is told, once all else is committed.
     public internal(set) var answer: OCSAnswer
     /// In the order in which each proxy is to have them.
     public internal(set) var entries: [SealedEntry] = []
@@ -69,6 +75,7 @@ public struct NextcloudRegistrations: Sendable {
     /// The number of the next notification. It never falls, so that no number has two meanings.
     public internal(set) var nextID: Int64 = 1
 
+    /// A user without devices and notifications.
     public init() {}
 
     /// Takes a user's call.
@@ -133,6 +140,8 @@ public struct NextcloudRegistrations: Sendable {
     }
 
     /// Deletes notifications and takes them off the screens. Numbers that there are not are passed over.
+    ///
+    /// - Throws: as ``NextcloudOrigin/withdraw(_:from:of:)``; nothing has changed then.
     public mutating func withdraw(
         _ ids: [Int64], of user: NextcloudUser, conditions: PushConditions, at origin: NextcloudOrigin,
         now: UnixTime
@@ -156,6 +165,8 @@ public struct NextcloudRegistrations: Sendable {
     }
 
     /// Deletes everything, and clears the screens of all devices.
+    ///
+    /// - Throws: as ``NextcloudOrigin/withdrawAll(from:of:)``; nothing has changed then.
     public mutating func withdrawAll(
         of user: NextcloudUser, conditions: PushConditions, at origin: NextcloudOrigin, now: UnixTime
     ) throws(NextcloudError) -> NextcloudStep {

@@ -8,8 +8,11 @@ public import RSAKeys
 public struct NextcloudUser: Sendable {
     /// See ``AppPasswordIdentity/cloudID(user:serverURL:)``.
     public let cloudID: String
+    /// The pair of the identity proof: RSA of 2,048 bits.
     public let key: RSAPrivateKey
 
+    /// - Parameter cloudID: see ``AppPasswordIdentity/cloudID(user:serverURL:)``.
+    /// - Parameter key: made once for the user, and kept.
     public init(cloudID: String, key: RSAPrivateKey) {
         self.cloudID = cloudID
         self.key = key
@@ -23,10 +26,12 @@ public struct NextcloudUser: Sendable {
 
 /// Who asks an OCS endpoint: a user who is logged in, with an app password or with the login's own.
 public struct NextcloudSession: Sendable {
+    /// Who is logged in.
     public let user: NextcloudUser
     /// `nil`: no app password.
     public let tokenID: Int64?
 
+    /// - Parameter tokenID: number of the app password; `nil`: the login's own password.
     public init(user: NextcloudUser, tokenID: Int64?) {
         self.user = user
         self.tokenID = tokenID

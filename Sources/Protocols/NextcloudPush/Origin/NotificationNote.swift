@@ -3,7 +3,9 @@ public import PushModel
 /// What a user's record says of a notification, some 30 bytes. Its texts stand in a record of their own, so
 /// that a user's thousandth notification costs what the first did.
 public struct NotificationNote: Sendable, Hashable {
+    /// `nid`; a later one has a higher one.
     public let id: Int64
+    /// When it was made, whole seconds.
     public let at: UnixTime
     /// Of its texts.
     let bytes: Int

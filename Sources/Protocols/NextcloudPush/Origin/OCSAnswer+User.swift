@@ -1,9 +1,13 @@
 /// Which Nextcloud an origin says that it is.
 public struct NextcloudVersion: Sendable, Hashable {
+    /// 31, of 31.0.2.
     public let major: Int64
+    /// 0, of 31.0.2.
     public let minor: Int64
+    /// 2, of 31.0.2.
     public let micro: Int64
 
+    /// The three numbers of `version` in `capabilities`.
     public init(major: Int64, minor: Int64, micro: Int64) {
         self.major = major
         self.minor = minor

@@ -9,9 +9,13 @@ public struct OCSAnswer: Sendable {
     public enum Format: Sendable, Hashable, CaseIterable { case json, xml }
     /// `data.message` of a refusal; frozen.
     public enum Word: String, Sendable, Hashable, CaseIterable {
+        /// No SHA-512 in lower-case hex: 128 digits.
         case invalidTokenHash = "INVALID_PUSHTOKEN_HASH"
+        /// No RSA key of 2,048 bits in OpenSSL's PEM.
         case invalidDeviceKey = "INVALID_DEVICE_KEY"
+        /// No URL that a proxy may have.
         case invalidProxyServer = "INVALID_PROXY_SERVER"
+        /// No session with an app password.
         case invalidSessionToken = "INVALID_SESSION_TOKEN"
     }
 
@@ -54,9 +58,9 @@ public struct OCSAnswer: Sendable {
     static let notLoggedIn = OCSAnswer(status: 401, code: 997, message: "Current user is not logged in")
     /// The caller shows credentials that are wrong: the answer to whoever looks them up in vain.
     public static let wrongCredentials = OCSAnswer(status: 401, code: 997, message: "Unauthorised")
-    /// Too many calls. The server adds `Retry-After`.
     /// Of a caller who has logged in by another key, which no client's logging out ends.
     public static let noAppPassword = OCSAnswer(status: 403, message: "no app password in use")
+    /// Too many calls. The server adds `Retry-After`.
     public static let tooManyCalls = OCSAnswer(status: 429, message: "Too many requests")
     /// The server cannot take this now, in both versions.
     public static let unavailable = OCSAnswer(status: 503, message: "Service unavailable")
@@ -78,6 +82,7 @@ public struct OCSAnswer: Sendable {
         status == 401 ? [("WWW-Authenticate", "Basic realm=\"Authorisation Required\"")] : []
     }
 
+    /// The body of the answer, UTF-8; less than a megabyte, since lists and texts are bounded.
     public func body(_ version: Version, _ format: Format) -> Secret {
         if let bare { return Secret(bare.utf8) }
         var text = PHPText(reserving: 2_048)

@@ -7,13 +7,19 @@ public enum OCSCall: Sendable {
     case capabilities
     /// Who the caller is.
     case user
+    /// The caller's device is registered, or anew (§4.1).
     case register(PushRegistration)
+    /// The caller's device is taken back (§4.1).
     case unregister
     /// The app logs out: its app password is over, and with it its registration.
     case revoke
+    /// The caller's newest, at most ``NextcloudLimits/listedNotifications``.
     case notifications
+    /// The one with this `nid`.
     case notification(Int64)
+    /// The one with this `nid` is deleted.
     case deleteNotification(Int64)
+    /// All of the caller's are deleted.
     case deleteNotifications
     /// Which of these there are; at most ``NextcloudLimits/askedAtOnce``.
     case exists([Int64])
@@ -25,23 +31,30 @@ public enum OCSCall: Sendable {
 public struct OCSCredentials: Sendable {
     /// Login name, UTF-8.
     public let user: String
-    /// The app password, or the login's own.
+    /// The app password, or the login's own; UTF-8.
     public let password: Secret
 }
 
 /// What a listener hands over of a request's head.
 public struct OCSHead: Sendable {
+    /// `GET`, `POST` or `DELETE`; any other is refused.
     public var method: String
     /// Path behind the server's URL, percent-encoded as it came, without the query.
     public var path: String
+    /// Behind the `?`, percent-encoded as it came; `nil`: there is none.
     public var query: String?
+    /// Value of `Accept`.
     public var accept: String?
+    /// Value of `Content-Type`.
     public var contentType: String?
     /// Value of `OCS-APIRequest`.
     public var apiRequest: String?
+    /// Value of `Authorization`, at most ``NextcloudLimits/authorizationBytes``.
     public var authorization: Secret?
+    /// Value of `User-Agent`; empty where there is none.
     public var userAgent: String
 
+    /// Fields that the request has not stay `nil`.
     public init(
         method: String, path: String, query: String? = nil, accept: String? = nil,
         contentType: String? = nil, apiRequest: String? = nil, authorization: Secret? = nil,
@@ -60,6 +73,7 @@ public struct OCSHead: Sendable {
 
 /// Why a request is no call: what to answer.
 public struct OCSRefusal: Error, Sendable {
+    /// What to say in place of what was asked for.
     public let answer: OCSAnswer
 }
 
@@ -73,7 +87,9 @@ public struct OCSRequest: Sendable {
         case deleteNotification(Int64)
     }
 
+    /// By the path: `/ocs/v1.php` or `/ocs/v2.php`.
     public let version: OCSAnswer.Version
+    /// By query or `Accept`.
     public let format: OCSAnswer.Format
     /// `nil`: none, or in a form that is none; the caller is a stranger.
     public let credentials: OCSCredentials?

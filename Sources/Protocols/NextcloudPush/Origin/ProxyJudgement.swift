@@ -9,8 +9,9 @@ public struct ProxyJudgement: Sendable {
     public let notBefore: UnixTime?
     /// Calls to this proxy that have failed one after the other, this one too.
     public let failures: Int
-    /// Entries that are given up: refused for good, or too old.
+    /// Number of entries that are given up: refused for good, or too old.
     public let lost: Int
+    /// What the answer says of the whole call.
     public let outcome: ProxyVerdict.Outcome
     /// To be shown to the admin for a week.
     public let isRateLimited: Bool

@@ -10,7 +10,9 @@ public import PushModel
 public struct ProxyQueue: Sendable {
     /// An entry and the moment when it was taken in.
     public struct Waiting: Sendable {
+        /// The push, sealed.
         public let entry: SealedEntry
+        /// When it was taken in; its life is counted from here.
         public let since: UnixTime
 
         /// A call rings for a minute; anything else is worth a try for a day.
@@ -22,7 +24,9 @@ public struct ProxyQueue: Sendable {
     /// One request to make. Its answer goes to ``ProxyQueue/settle(_:_:rows:now:using:)`` with the same
     /// number.
     public struct Call: Sendable {
+        /// Goes back with the answer; unique in the queue's life.
         public let id: UInt64
+        /// What to send to the proxy.
         public let request: NextcloudCall
         /// How many entries are in it.
         public let count: Int
@@ -33,10 +37,11 @@ public struct ProxyQueue: Sendable {
 
     /// What an answer means.
     public struct Settlement: Sendable {
+        /// What the proxy says, and which devices it does not know.
         public let verdict: ProxyVerdict
-        /// Entries that stay in the queue for another try.
+        /// Number of entries that stay in the queue for another try.
         public let retried: Int
-        /// Entries that are given up.
+        /// Number of entries that are given up.
         public let lost: Int
     }
 

@@ -3,6 +3,7 @@ import WireFormats
 
 /// What an origin reads in a proxy's answer (§4.7).
 public struct ProxyVerdict: Sendable, Hashable {
+    /// What an answer says of a call as a whole.
     public enum Outcome: Sendable, Hashable, CaseIterable {
         /// The proxy took every entry.
         case sent
@@ -16,6 +17,7 @@ public struct ProxyVerdict: Sendable, Hashable {
         case unreachable
     }
 
+    /// What the answer says of the whole call.
     public let outcome: Outcome
     /// App passwords whose rows are to be deleted: the proxy does not know their devices.
     public let deletes: [Int64]
@@ -67,6 +69,7 @@ public struct ProxyVerdict: Sendable, Hashable {
 
 /// A proxy's answer, read once, however many users' devices it is about.
 public struct ProxyReading: Sendable {
+    /// As it came.
     public let answer: NextcloudAnswer
     /// `nil`: it says nothing of entries.
     fileprivate let lists: Lists?

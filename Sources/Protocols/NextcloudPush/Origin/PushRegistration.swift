@@ -4,10 +4,14 @@ import RSAKeys
 /// What a device asks of `POST …/api/v2/push`, read from a form or from JSON; `nil` for what is missing or
 /// no text.
 public struct PushRegistration: Sendable {
+    /// `pushTokenHash`: SHA-512 of the device's token, 128 hex digits in lower case.
     public var pushTokenHash: String?
+    /// `devicePublicKey`: PEM, 450 or 451 characters.
     public var devicePublicKey: String?
+    /// `proxyServer`: the URL of the proxy that the device has registered at, or is about to.
     public var proxyServer: String?
 
+    /// Nothing is checked here: ``NextcloudRegistrations`` does.
     public init(pushTokenHash: String?, devicePublicKey: String?, proxyServer: String?) {
         self.pushTokenHash = pushTokenHash
         self.devicePublicKey = devicePublicKey
@@ -43,6 +47,7 @@ public struct PushRegistration: Sendable {
 
 /// What becomes of the user's registrations by one call, and the answer to it.
 public struct RegistrationVerdict: Sendable {
+    /// What the device is told.
     public let answer: OCSAnswer
     /// App passwords whose rows are to be deleted, before ``row`` is written.
     public let deletes: [Int64]

@@ -23,7 +23,7 @@ extension NextcloudRegistrations {
         return KeptRows.write(rows)
     }
 
-    /// `nil` for a body that ``encoded()`` has not written.
+    /// `nil` for a body that ``encoded()`` has not written, or beyond ``NextcloudLimits/userRecordBytes``.
     public init?(body: Secret) {
         guard let rows = KeptRows.read(body, atMost: NextcloudLimits.userRecordBytes),
             let head = rows.first, head.count == 2, head[0].word == Self.format,
@@ -74,7 +74,7 @@ extension RegisteredDevice {
 extension StoredNotification {
     private static let format = "nextcloud-notification-1"
 
-    /// A record of its own.
+    /// A record of its own, JSON.
     public func encoded() -> Secret {
         KeptRows.write([
             [
@@ -84,7 +84,7 @@ extension StoredNotification {
         ])
     }
 
-    /// `nil` for a body that ``encoded()`` has not written.
+    /// `nil` for a body that ``encoded()`` has not written, or beyond ``NextcloudLimits/keptBytes``.
     public init?(body: Secret) {
         guard let rows = KeptRows.read(body, atMost: NextcloudLimits.keptBytes), rows.count == 1 else {
             return nil
@@ -104,6 +104,7 @@ extension StoredNotification {
 extension ProxyQueue.Waiting {
     private static let format = "nextcloud-entry-1"
 
+    /// An entry that was taken in at this moment.
     public init(_ entry: SealedEntry, since: UnixTime) { self.init(entry: entry, since: since) }
 
     /// One entry of a queue that is kept in a store. All of it is sealed already, but for the address.
@@ -117,7 +118,7 @@ extension ProxyQueue.Waiting {
         ])
     }
 
-    /// `nil` for a body that ``encoded()`` has not written.
+    /// `nil` for a body that ``encoded()`` has not written, or beyond ``NextcloudLimits/keptBytes``.
     public init?(body: Secret) {
         guard let rows = KeptRows.read(body, atMost: NextcloudLimits.keptBytes), rows.count == 1,
             rows[0].count == 8, rows[0][0].word == Self.format, let since = Int64(rows[0][1].word),

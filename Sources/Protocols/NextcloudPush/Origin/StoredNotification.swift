@@ -12,12 +12,14 @@ public struct StoredNotification: Sendable, Hashable {
         public var message: String
         /// At most 64 bytes each.
         public var objectType: String
+        /// At most 64 bytes; of Talk: the token of the conversation.
         public var objectID: String
         /// At most 4,000 bytes.
         public var link: String
         /// Sent even to someone who does not want to be disturbed.
         public var isPriority: Bool
 
+        /// Lengths are checked when it is notified.
         public init(
             app: String, subject: String, message: String = "", objectType: String = "",
             objectID: String = "", link: String = "", isPriority: Bool = false
@@ -52,7 +54,9 @@ public struct StoredNotification: Sendable, Hashable {
 
     /// `nid`; a later one has a higher one.
     public let id: Int64
+    /// When it was made, whole seconds.
     public let at: UnixTime
+    /// What the application said.
     public let draft: Draft
 
     /// When its record is over, whether anybody has read it or not.

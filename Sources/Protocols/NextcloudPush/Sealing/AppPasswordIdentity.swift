@@ -9,6 +9,8 @@ public struct AppPasswordIdentity: Sendable, Hashable {
     /// The number of the app password at its server.
     public let tokenID: Int64
 
+    /// - Parameter cloudID: see ``cloudID(user:serverURL:)``.
+    /// - Parameter tokenID: number of the app password at its server.
     public init(cloudID: String, tokenID: Int64) {
         self.cloudID = cloudID
         self.tokenID = tokenID

@@ -7,7 +7,7 @@ public struct NextcloudCall: Sendable {
     public let method: String
     /// Absolute, with `https://` and the peer's host.
     public let url: String
-    /// `Authorization` among them, where the peer asks for it.
+    /// `Authorization` among them, where the peer asks for it; as text.
     public let headers: [(name: String, value: Secret)]
     /// Bytes to send, at most 16 MiB; empty: none.
     public let body: Secret

@@ -7,12 +7,14 @@ public struct NextcloudNotification: Sendable, Hashable {
     public var app: String
     /// One line for the screen. What has no room is cut.
     public var subject: String
+    /// `type`: what kind of thing it is about: `chat`, `call` or `room` of Talk.
     public var objectType: String
     /// Of Talk: the token of the conversation.
     public var objectID: String
     /// Sent even to someone who does not want to be disturbed (§4.3).
     public var isPriority: Bool
 
+    /// Lengths are not checked here; what has no room in a plaintext is cut or refused when it is sealed.
     public init(
         id: Int64, app: String, subject: String, objectType: String, objectID: String,
         isPriority: Bool = false
@@ -36,10 +38,14 @@ public struct NextcloudNotification: Sendable, Hashable {
 
 /// How a proxy is to send a push: `priority` and `type` of an entry (§4.5).
 public struct NextcloudPushKind: Sendable, Hashable {
+    /// `priority`: `high` wakes the phone at once.
     public enum Priority: String, Sendable, Hashable, CaseIterable { case high, normal }
+    /// `type`: something to show, a call that rings, or nothing that people see.
     public enum Form: String, Sendable, Hashable, CaseIterable { case alert, voip, background }
 
+    /// `high` of Talk and of few other apps.
     public let priority: Priority
+    /// `voip` of a call alone.
     public let form: Form
 
     /// Of a notification.
