@@ -4,23 +4,29 @@ public import PushModel
 public struct SessionError: PushError {
     /// Frozen. ``wireCode`` has the number that the relay answers with.
     public enum Code: String, Sendable, Hashable, CaseIterable {
-        // How the relay is asked
+        /// How the relay is asked: path, method, size, form. ``SessionError/sentence`` tells each.
         case unknownPath, wrongMethod, bodyTooLarge, tooManyElements, malformedBody
+        /// Too often; `overloaded` passes.
         case rateLimited, overloaded
-        // Subscribing
+        /// Subscribing: a field, the push service, or the token.
         case missingField, malformedField, unknownService, unavailableService, invalidToken
+        /// Subscribing: the signature is too old, of another key, of a refused subaccount, or wrong.
         case outsideTimeWindow, keyMismatch, subaccountRefused, signatureMismatch
+        /// Subscribing: something newer stands, or there are too many subscriptions.
         case unsubscribedSince, subscribedSince, tooManySubscriptions
-        // Onion requests
+        /// Onion requests: the layer, or what is in it, has a wrong form.
         case malformedOnion, malformedOnionRequest
-        // The swarm
+        /// The swarm: what a service node said has a wrong form.
         case malformedNodes, malformedNotice, malformedMonitorReply
-        // Device
+        /// Device: what the app gave has a wrong form or length.
         case malformedKey, malformedSubaccount, malformedNamespaces, malformedToken, malformedServer
+        /// Device: bounds of ``SessionLimits``, a path that fails, an answer or row that is none.
         case tooManyAccounts, pathTooLong, pathFailed, malformedAnswer, malformedRow
+        /// Device: what arrived is no push of Session, or does not open.
         case foreignPush, doesNotOpen, malformedPush
     }
 
+    /// Which refusal; all that `==` compares and `description` prints.
     public let code: Code
     /// The field that is missing or wrong; static text.
     package var field: String?
@@ -29,6 +35,7 @@ public struct SessionError: PushError {
     /// How long to wait.
     package var retryAfter: Duration?
 
+    /// An error that names no field.
     public init(_ code: Code) { self.code = code }
 
     package init(_ code: Code, field: StaticString) {

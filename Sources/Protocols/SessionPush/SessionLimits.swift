@@ -4,6 +4,7 @@ public enum SessionLimits {
     public static let accountBytes = 33
     /// A key of Ed25519 or X25519, and a device's `enc_key`.
     public static let keyBytes = 32
+    /// A signature of Ed25519.
     public static let signatureBytes = 64
     /// Prefix, flags, two reserved bytes, a key (§5.1).
     public static let subaccountBytes = 36

@@ -6,6 +6,7 @@ public enum StatusLimits {
     public static let signatureBytes = 65
     /// In front of a box, and behind a symmetric payload.
     public static let nonceBytes = 12
+    /// The authenticator behind a box (AES-GCM).
     public static let tagBytes = 16
     /// A topic key, an AES key, an X coordinate.
     public static let keyBytes = 32

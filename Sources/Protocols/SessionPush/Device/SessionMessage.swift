@@ -12,7 +12,7 @@ public struct SessionMessage: Sendable {
     public let sentAt: UnixTime?
     /// When storage servers let it go.
     public let expiresAt: UnixTime?
-    /// The message itself, as it is stored and still encrypted by its sender; `nil`: not in the push.
+    /// The message itself, the bytes that are stored, still encrypted by its sender; `nil`: not in the push.
     public let data: Secret?
     /// Whether it was left out because it is too long.
     public let isTooLong: Bool

@@ -37,7 +37,7 @@ public struct Subaccount: Sendable {
     let ownerKey: Ed25519PublicKey?
     /// prefix ‖ rights ‖ two bytes without a meaning ‖ public key.
     public let token: Secret
-    /// The owner's, over the token.
+    /// The owner's, over the token: 64 bytes.
     public let ownerSignature: Secret
     let key: Key
 

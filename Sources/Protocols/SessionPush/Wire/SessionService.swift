@@ -2,9 +2,11 @@ package import PushModel
 
 /// A push service, by the name that servers know it by (§8.3).
 public enum SessionService: String, Sendable, Hashable, CaseIterable {
+    /// Apple's service.
     case apns
     /// Apple's service for apps under development.
     case apnsSandbox = "apns-sandbox"
+    /// Google's FCM.
     case firebase
     /// Reserved: no app of a relay has it yet, and whoever names it is refused.
     case huawei

@@ -16,13 +16,14 @@ public struct StatusSettings: Sendable {
     public var contacts: [PublicPoint] = []
     /// Chat keys of people from whom nothing is to come.
     public var blockedContacts: [PublicPoint] = []
-    /// Chat ids from which nothing is to come.
+    /// Chat ids (UTF-8, as the app has them) from which nothing is to come.
     public var blockedChats: [Secret] = []
-    /// Chat ids from which no messages are to come; mentions do.
+    /// Chat ids (UTF-8) from which no messages are to come; mentions do.
     public var mutedChats: [Secret] = []
-    /// Ids of public and community chats in which mentions are told.
+    /// Ids (UTF-8) of public and community chats in which mentions are told.
     public var chatsWithMentions: [Secret] = []
 
+    /// Pushes on, for everybody, mentions too, with no lists.
     public init() {}
 
     /// Whether a registration with these stays in what networks pass on.
