@@ -3,23 +3,25 @@ public import PushModel
 /// What this protocol's roles refuse, and why. The protocol is silent: no code ever reaches a peer.
 public typealias MarmotError = CodedError<MarmotErrorCode>
 
+/// The codes of ``MarmotError``, frozen: docs/errors.md has a row for each.
 public enum MarmotErrorCode: String, PushErrorCode {
-    // What a relay or a client says
+    /// What a relay or a client says has a wrong form. ``sentence`` tells each.
     case malformedMessage, unknownMessage, malformedEvent, malformedFilter, malformedRelayList
+    /// What a relay or a client says is longer than ``MarmotLimits`` has it.
     case tooLarge
-    // Of a wrap
+    /// Of a wrap: kind, recipient, signature, or what is inside.
     case wrongKind, wrongRecipient, badSignature, doesNotOpen, malformedInside, authorMismatch, badRumorID
-    // Of a trigger
+    /// Of a trigger: its format, or its content.
     case unknownVersion, formatSwitchedOff, malformedTrigger
-    // Of what was seen before, or comes too often or too late
+    /// Of what was seen before, or comes too often or too late.
     case repeated, overBudget, tooOld
-    // Of an encrypted token
+    /// Of an encrypted token: key, content, or platform.
     case tokenDoesNotOpen, malformedToken, unknownPlatform
-    // Of gossip
+    /// Of gossip: its form, or who sent it.
     case malformedGossip, senderMismatch
-    // Of what we are asked to make
+    /// Of what we are asked to make: too much, a bad key, or a token of the other platform.
     case tooMuchContent, malformedKey, foreignPushService
-    // Of what a device kept
+    /// Of what a device kept: not written by this library.
     case malformedRow
 
     public var blame: Blame {

@@ -44,7 +44,9 @@ public enum MarmotLimits {
     /// Encrypted tokens of one trigger: the texts' maxima (§2, §7). The seed text names none but the frame,
     /// which holds 190 tokens of APNs.
     public static let seedTokens = 190
+    /// Encrypted tokens of one trigger in MIP-05.
     public static let mip05Tokens = 100
+    /// Encrypted tokens of one trigger in `push-v1`.
     public static let pushV1Tokens = 32
 
     // MARK: gossip and the token store (§4.2 to §4.4)
@@ -83,7 +85,9 @@ public enum MarmotLimits {
     /// A device renews its own token after so long; later texts than the seed say 25 to 35 days, at random,
     /// of which the last day is left out, so that no one forgets the token first.
     public static let refresh = Duration.seconds(30 * 86_400)
+    /// The least age at which a device renews its own token, 25 days.
     public static let refreshLeast = Duration.seconds(25 * 86_400)
+    /// At random it renews up to nine days later: 34 days at most, within ``tokenLife``.
     public static let refreshSpread = Duration.seconds(9 * 86_400)
     /// Old tokens are looked for so often.
     static let pruneEvery = Duration.seconds(86_400)
@@ -110,6 +114,7 @@ public enum MarmotLimits {
     public static let seedLeastItems = 10
     /// Messages of one group are collected for a random time between these.
     public static let burstLeast = Duration.seconds(1)
+    /// The longest time for which messages of one group are collected (spec, "Rate Limiting").
     public static let burstMost = Duration.seconds(2)
     /// Groups whose messages are collected at once.
     public static let openBursts = 1_024

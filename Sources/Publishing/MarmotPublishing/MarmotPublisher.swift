@@ -26,7 +26,9 @@ public final class MarmotPublisher: Sendable {
     /// its own and so a circuit of its own (`IsolateSOCKSAuth`), and nothing is published another way when
     /// the proxy is not there. Relays' documents are not fetched.
     public struct Tor: Sendable {
+        /// Name or address of the proxy.
         public var host: String
+        /// 1 to 65,535.
         public var port: Int
 
         /// - Parameter port: 9050 is the daemon's, 9150 Tor Browser's; an app that brings Tor has its own.
@@ -36,6 +38,7 @@ public final class MarmotPublisher: Sendable {
         }
     }
 
+    /// What an app publishes by.
     public struct Settings: Sendable {
         /// Relays at which servers' lists of kind 10050 are looked up: those that the app itself uses.
         public var lookUp: [String]
@@ -52,6 +55,10 @@ public final class MarmotPublisher: Sendable {
         /// relay with a certificate of one's own, and for trials.
         public var authorities: Secret?
 
+        /// No Tor, and the system's authorities, unless said otherwise.
+        ///
+        /// - Parameter lookUp: `wss` addresses.
+        /// - Parameter builtIn: `wss` addresses by server.
         public init(lookUp: [String], builtIn: [XOnlyKey: [String]] = [:], tor: Tor? = nil) {
             self.lookUp = lookUp
             self.builtIn = builtIn
@@ -164,7 +171,9 @@ public final class MarmotPublisher: Sendable {
 /// What a publisher refuses to be made of.
 public typealias PublishingError = CodedError<PublishingErrorCode>
 
+/// Why there is no publisher.
 public enum PublishingErrorCode: String, PushErrorCode {
+    /// An address, the authorities, or the system's certificates.
     case malformedRelay, malformedAuthorities, noTrust
 
     public var blame: Blame { .ourselves }

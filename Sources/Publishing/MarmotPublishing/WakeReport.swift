@@ -12,9 +12,11 @@ public enum RelayAnswer: Sendable, Hashable {
     case unfit
     /// Somebody named an address that this app does not dial: without TLS, or of a private network.
     case forbidden
+    /// It could not be dialled.
     case unreachable
     /// The proxy of ``MarmotPublisher/Tor`` is not there, or does not lead there. Nothing went another way.
     case torFailed
+    /// It was dialled, and said nothing in time.
     case unanswered
 
     init(_ publication: Publication, byTor: Bool) {
@@ -42,11 +44,13 @@ public enum RelayAnswer: Sendable, Hashable {
 
 /// What became of the triggers for one notification server.
 public struct WakeReport: Sendable {
+    /// The notification server.
     public let server: XOnlyKey
-    /// Encrypted tokens of the group's phones that this server opens.
+    /// Number of encrypted tokens of the group's phones that this server opens.
     public let tokens: Int
     /// Events that were made, and those that at least one relay has.
     public internal(set) var triggers = 0
+    /// Events that at least one relay has, of ``triggers``.
     public internal(set) var accepted = 0
     /// The last answer of each relay that was asked, in the order in which they were tried; of several
     /// triggers the worst.

@@ -57,7 +57,7 @@ public struct MarmotSetup: Sendable {
 
 /// What the app's MLS library knows of a group, at each start and after each commit.
 public struct MarmotGroup: GroupView {
-    /// Raw id of the MLS group.
+    /// Raw id of the MLS group, as many bytes as the MLS library has it in.
     public let groupID: [UInt8]
     /// The leaf that this device is.
     public let ownLeaf: UInt32

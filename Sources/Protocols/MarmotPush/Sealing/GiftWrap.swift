@@ -14,7 +14,9 @@ public enum GiftWrap {
 
     /// What was in a wrap: an event of kind 446 whose author is proven.
     public struct Opened: Sendable {
+        /// Kind 446, signed or proven by its seal.
         public let event: NostrEvent
+        /// How it lay in the wrap.
         public let path: Path
     }
 
@@ -78,6 +80,9 @@ public enum GiftWrap {
     }
 
     /// Steps 1, 2 and 5 in a row, for one key.
+    ///
+    /// - Throws: `.wrongKind`, `.wrongRecipient`, `.badSignature`, `.doesNotOpen`, `.malformedInside`,
+    ///   `.authorMismatch`, `.badRumorID`.
     public static func unwrap(_ wrap: NostrEvent, with pair: Secp256k1KeyPair) throws(MarmotError) -> Opened {
         _ = try addressee(of: wrap, among: [pair.publicKey])
         try verify(wrap)
@@ -103,6 +108,9 @@ public enum GiftWrap {
         /// 32 random bytes for the signature.
         public var auxiliary: [UInt8]
 
+        /// - Parameter createdAt: Unix seconds.
+        /// - Parameter nonce: 32 random bytes.
+        /// - Parameter auxiliary: 32 random bytes.
         public init(createdAt: Int64, nonce: [UInt8], auxiliary: [UInt8]) {
             self.createdAt = createdAt
             self.nonce = nonce

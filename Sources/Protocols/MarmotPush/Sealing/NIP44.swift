@@ -7,6 +7,7 @@ import WireFormats
 ///
 /// Our own words for it are encrypt and decrypt: in Nostr rooms *seal* is an event of kind 13.
 public enum NIP44 {
+    /// Nonce of one message, random.
     public static let nonceBytes = 32
     /// Version, nonce, authenticator.
     private static let frameBytes = 65

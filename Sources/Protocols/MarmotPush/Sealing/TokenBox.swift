@@ -5,14 +5,18 @@ import WireFormats
 
 /// Where a push is to go: what an encrypted token holds.
 public struct DeviceTarget: Sendable {
+    /// The push service, by the byte in front of the token.
     public enum Platform: UInt8, Sendable, Hashable, CaseIterable {
+        /// Apple's service.
         case apns = 1
+        /// Google's service.
         case fcm = 2
 
         /// As the seed text writes it.
         public var name: String { self == .apns ? "apns" : "fcm" }
     }
 
+    /// Which push service has the token.
     public let platform: Platform
     /// APNs: the raw bytes that the system gave. FCM: the registration token's text.
     public let token: Secret
@@ -76,6 +80,7 @@ public struct DeviceTarget: Sendable {
 /// The encrypted token: ephemeral X (32 bytes) ‖ nonce (12) ‖ ciphertext with authenticator
 /// (docs/conformance/marmot.md).
 public enum TokenBox {
+    /// Nonce of one box, random.
     public static let nonceBytes = 12
 
     /// Encrypts a device token to a server's key.
@@ -134,6 +139,10 @@ public enum TokenBox {
         try box.reveal { (box) throws(MarmotError) in try decrypt(box, format, with: pair) }
     }
 
+    /// Opens an encrypted token.
+    ///
+    /// - Parameter box: the bytes themselves, for whoever holds more than one in a piece of memory.
+    /// - Throws: `.tokenDoesNotOpen`, `.unknownPlatform`, `.malformedToken`, as above.
     public static func decrypt(
         _ box: UnsafeRawBufferPointer, _ format: TokenFormat, with pair: Secp256k1KeyPair
     ) throws(MarmotError) -> DeviceTarget {

@@ -5,15 +5,25 @@ import WireFormats
 
 /// Kinds of events that this protocol has to do with.
 public enum NostrKind {
+    /// NIP-59: a rumor, encrypted to one reader and signed by its author.
     public static let seal = 13
+    /// A trigger: the encrypted tokens of phones to wake.
     public static let trigger = 446
+    /// A member asks the group for its tokens.
     public static let tokenRequest = 447
+    /// A list of tokens, which answers 447.
     public static let tokenList = 448
+    /// The seed text: own tokens; MIP-05: they are removed.
     public static let tokenUpdateOrRemoval = 449
+    /// The seed text: own tokens are removed.
     public static let tokenRemoval = 450
+    /// What an owner signs of a token in `push-v1`; never published.
     public static let ownerProof = 451
+    /// NIP-59: a seal, encrypted by a key that signs nothing else.
     public static let giftWrap = 1059
+    /// NIP-17: at which relays a key is to be written to.
     public static let relayList = 10050
+    /// NIP-42: who answers a relay's challenge.
     public static let authentication = 22242
 }
 
@@ -23,11 +33,13 @@ public enum NostrKind {
 public struct NostrEvent: Sendable {
     /// 32 bytes. Of a parsed event what it states, else what it should state.
     public let id: [UInt8]
+    /// Who wrote it, 32 bytes.
     public let pubkey: XOnlyKey
     /// Seconds since 1970, not negative.
     public let createdAt: Int64
     /// 0 to 65535.
     public let kind: Int
+    /// Each at least its name; bounded by ``MarmotLimits``.
     public let tags: [[String]]
     /// UTF-8.
     public let content: Secret

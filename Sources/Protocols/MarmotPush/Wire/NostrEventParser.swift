@@ -30,6 +30,10 @@ extension NostrEvent {
         return event
     }
 
+    /// Reads an event.
+    ///
+    /// - Parameter text: a JSON object and nothing else; at most ``MarmotLimits/frameBytes``.
+    /// - Throws: `.tooLarge`, or `.malformedEvent`, whatever the reason.
     public static func parse(
         _ text: Secret, _ completeness: Completeness = .signed
     ) throws(MarmotError) -> NostrEvent {

@@ -8,15 +8,18 @@ public struct NostrFilter: Sendable, Hashable {
     public var ids: [[UInt8]]?
     /// Authors' keys of 32 bytes, which need not be on the curve: then no event fits.
     public var authors: [[UInt8]]?
+    /// 0 to 65535 each.
     public var kinds: [Int]?
     /// Values by the letter of their tag: `#p` under `p`.
     public var tags: [Character: [String]]
     /// Seconds; both ends belong to the span.
     public var since: Int64?
+    /// Unix seconds; the second itself belongs to the span.
     public var until: Int64?
-    /// Concerns stored events only.
+    /// Most stored events that are wanted; live ones do not count.
     public var limit: Int?
 
+    /// Everything, less what is given: ids and keys of 32 bytes, times in Unix seconds.
     public init(
         ids: [[UInt8]]? = nil, authors: [[UInt8]]? = nil, kinds: [Int]? = nil,
         tags: [Character: [String]] = [:], since: Int64? = nil, until: Int64? = nil, limit: Int? = nil
@@ -31,6 +34,9 @@ public struct NostrFilter: Sendable, Hashable {
     }
 
     /// What a notification server subscribes to (docs/conformance/marmot.md): wraps for these keys.
+    ///
+    /// - Parameter since: Unix seconds.
+    /// - Parameter limit: number of stored events.
     public static func wraps(for keys: [XOnlyKey], since: Int64?, limit: Int? = nil) -> NostrFilter {
         NostrFilter(kinds: [NostrKind.giftWrap], tags: ["p": keys.map(\.hex)], since: since, limit: limit)
     }

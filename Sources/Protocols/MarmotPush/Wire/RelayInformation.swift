@@ -7,12 +7,14 @@ public struct RelayInformation: Sendable, Hashable {
     public var maxMessageBytes: Int?
     /// Characters of an event's content.
     public var maxContentCharacters: Int?
-    /// How far back an event may be dated.
+    /// How far back an event may be dated, whole seconds.
     public var createdAtLowerLimit: Duration?
     /// Leading zero bits that an event's id must have.
     public var minPowDifficulty: Int?
+    /// `auth_required`: it takes nothing from strangers.
     public var authRequired = false
 
+    /// No limits known.
     public init() {}
 
     /// Reads the document. A member of another type counts as absent: relays are careless here.

@@ -9,6 +9,7 @@ public struct RelayList: Sendable {
     /// As it was read, signature and all.
     public let event: NostrEvent
 
+    /// Unix seconds; the newest list counts.
     public var createdAt: Int64 { event.createdAt }
 
     /// Reads a list. `relay` tags without a usable address, and all other tags, are passed over.
@@ -73,6 +74,8 @@ public enum AuthEvent {
     ///
     /// - Parameter relay: the address as it was dialled.
     /// - Parameter challenge: the connection's latest.
+    /// - Parameter createdAt: Unix seconds.
+    /// - Parameter auxiliary: 32 random bytes for the signature.
     public static func make(
         relay: String, challenge: String, at createdAt: Int64, by pair: Secp256k1KeyPair, auxiliary: [UInt8]
     ) -> NostrEvent {

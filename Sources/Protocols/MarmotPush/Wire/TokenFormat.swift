@@ -42,7 +42,7 @@ public enum TokenFormat: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Most encrypted tokens that a trigger of this format may hold when it is read.
+    /// The number of encrypted tokens that a trigger of this format may hold when it is read.
     public var mostTokens: Int {
         switch self {
         case .seed: MarmotLimits.seedTokens

@@ -4,8 +4,9 @@ import WireFormats
 
 /// What a trigger (kind 446) carries: encrypted tokens of one format.
 public struct TriggerContent: Sendable {
+    /// How ``chunks`` are made and how long each is.
     public let format: TokenFormat
-    /// The encrypted tokens, decoded, in order.
+    /// The encrypted tokens, decoded, in order; each has the bytes that its format has.
     public let chunks: [Secret]
     /// Items of a `seed` array that can be no token: they wake nobody, like any decoy.
     public let unusable: Int
@@ -59,7 +60,7 @@ public struct TriggerContent: Sendable {
         }
     }
 
-    /// The content as it goes into an event.
+    /// The content as it goes into an event: JSON of `seed`, Base64 of the others.
     public func serialized() -> Secret {
         if format == .seed {
             let size = chunks.reduce(0) { $0 + $1.count }
