@@ -3,7 +3,9 @@ public import PushModel
 /// What can go wrong in setting a simulator up.
 public typealias SimulatorError = CodedError<SimulatorErrorCode>
 
+/// The codes of ``SimulatorError``, frozen: docs/errors.md has a row for each.
 public enum SimulatorErrorCode: String, PushErrorCode {
+    /// What is wrong with the configuration, with a knob, or with the machine; `sentence` tells each.
     case portNotFree, keyNotUsable, certificateNotMade, knobNotKnown, alreadyStarted
 
     public var retry: RetryAdvice { self == .portNotFree ? .later : .never }

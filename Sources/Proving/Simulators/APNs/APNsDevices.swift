@@ -2,7 +2,9 @@ public import PushModel
 
 /// A simulated device's registration at the simulated APNs.
 public struct APNsDevice: Sendable, Equatable {
+    /// Whether the token is good, and since when it is not.
     public enum State: Sendable, Equatable {
+        /// The app is there.
         case live
         /// The app was removed: 410 `Unregistered` since then.
         case removed(since: UnixTime)
@@ -12,10 +14,12 @@ public struct APNsDevice: Sendable, Equatable {
 
     /// Bundle ids, or whole topics, that the token is good for.
     public var topics: [String]
+    /// Whether the token is good.
     public var state: State
     /// An offline device's pushes are kept, one for each topic, until it comes back.
     public var isOnline: Bool
 
+    /// - Parameter topics: bundle ids, or whole topics.
     public init(topics: [String], state: State = .live, isOnline: Bool = true) {
         self.topics = topics
         self.state = state

@@ -8,6 +8,7 @@ public enum APNsEnvironment: String, Sendable, Hashable, CaseIterable { case pro
 public struct APNsKey: Sendable {
     /// Ten characters each.
     public let team: String
+    /// `kid` of its tokens: ten characters.
     public let keyID: String
     /// The text of the `.p8` file: PKCS#8 PEM, P-256.
     public let privateKeyPEM: String
@@ -70,14 +71,19 @@ public struct APNsKey: Sendable {
 
 /// A key as the simulated service has it on file.
 public struct APNsKeyRegistration: Sendable, Equatable {
+    /// `iss` of its tokens: ten characters.
     public var team: String
+    /// `kid` of its tokens: ten characters.
     public var keyID: String
     /// SubjectPublicKeyInfo in PEM, P-256.
     public var publicKeyPEM: String
     /// The bundle ids it may push for; `nil`: all of the team's.
     public var bundles: Set<String>?
+    /// Where it may push.
     public var environments: Set<APNsEnvironment>
 
+    /// - Parameter publicKeyPEM: SubjectPublicKeyInfo, P-256.
+    /// - Parameter bundles: `nil`: all of the team's.
     public init(
         team: String, keyID: String, publicKeyPEM: String, bundles: Set<String>?,
         environments: Set<APNsEnvironment>

@@ -1,6 +1,8 @@
 /// `apns-push-type` (docs/push-services.md §2.4).
 public enum APNsPushType: String, Sendable, Hashable, CaseIterable {
+    /// As the header has it; each has its own topic.
     case alert, background, voip, complication, fileprovider, location, liveactivity, pushtotalk, widgets
+    /// As the header has it; `mdm` has a topic that is no bundle id.
     case controls, mdm
 
     /// What the topic has behind the bundle id; `nil` where the topic is no bundle id.

@@ -57,10 +57,11 @@ public final class APNsSimulator: PushSimulator {
     }
 
     public var port: Int? { server.port }
+    /// Production or sandbox.
     public var environment: APNsEnvironment { configuration.environment }
     /// The simulated clock.
     var now: UnixTime { state.world.now() }
-    /// Connections that are open now.
+    /// Number of connections that are open now.
     public var openConnections: Int { server.board.connections }
 }
 
@@ -113,9 +114,13 @@ extension APNsSimulator {
         }
     }
 
+    /// Changes what it does beyond judging, from the next request on.
     public func turn(_ change: (inout APNsKnobs) -> Void) { state.turn(change) }
+    /// Changes how its connections behave.
     public func turnConnections(_ change: (inout ConnectionKnobs) -> Void) { server.board.turn(change) }
+    /// What it does beyond judging, now.
     public var knobs: APNsKnobs { state.knobs }
+    /// How its connections behave now.
     public var connectionKnobs: ConnectionKnobs { server.board.knobs }
 
     /// Ends every open connection with GOAWAY, now.
@@ -125,6 +130,7 @@ extension APNsSimulator {
     /// Lets the open connections lapse, now.
     public func lapse(_ lapse: ConnectionLapse) { server.board.lapse(lapse) }
 
+    /// What it has counted since the start.
     public var counters: SimulatorCounters { state.counters }
 
     /// Deliveries with a number above `number` that are still kept, the oldest first.

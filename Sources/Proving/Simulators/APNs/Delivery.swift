@@ -16,8 +16,9 @@ public struct Delivery: Sendable, Equatable {
     public var priority: Int
     /// Unix seconds; 0: now or never; `nil`: the service chose.
     public var expirationSeconds: Int64?
+    /// `apns-collapse-id`, at most 64 bytes; `nil`: there was none.
     public var collapseID: String?
-    /// The body as it came.
+    /// The body as it came: JSON.
     public var body: [UInt8]
     /// By the simulated clock.
     public var receivedAt: UnixTime
@@ -27,16 +28,19 @@ public struct Delivery: Sendable, Equatable {
 
 /// What a simulator has counted.
 public struct SimulatorCounters: Sendable, Equatable {
+    /// Requests, whatever became of them.
     public var received = 0
+    /// Requests that were answered with 200.
     public var accepted = 0
     /// Accepted under an id that had been accepted before.
     public var doubles = 0
-    /// Refusals by their literal reason.
+    /// The number of refusals by their literal reason.
     public var byReason: [String: Int] = [:]
     /// Access tokens given out (FCM).
     public var tokensIssued = 0
     /// Deliveries that a subscriber was too slow for.
     public var unheard = 0
 
+    /// Nothing yet.
     public init() {}
 }

@@ -8,7 +8,9 @@ public import PushModel
 public struct CertificateAuthority: Sendable {
     /// A certificate and its key, both PEM.
     public struct Issued: Sendable {
+        /// The certificate alone, without the authority's.
         public let certificatePEM: String
+        /// PKCS#8, P-256.
         public let privateKeyPEM: String
     }
 

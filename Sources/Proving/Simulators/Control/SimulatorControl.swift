@@ -6,7 +6,7 @@ public import ServiceLifecycle
 /// A small HTTP/1.1 endpoint on loopback through which another process reads and turns the simulators: for
 /// chaos runs and benchmarks. It has no authentication, so it listens on 127.0.0.1 alone.
 ///
-/// `<name>` is a simulator's own (``SteeredSimulator/name``): `production`, `sandbox`, …
+/// `<name>` is a simulator's own (`SteeredSimulator.name`): `production`, `sandbox`, …
 /// - `GET /<name>/counters`
 /// - `GET /<name>/deliveries?after=N&limit=M[&ids=1]`: at most 4,096; with `ids` only number and id.
 /// - `POST /<name>/knobs`: `{"connection": {…}, "service": {…}, "goAway": {…}, "kill": true,
@@ -33,7 +33,7 @@ public final class SimulatorControl: Service {
 
     /// Binds the port and serves.
     ///
-    /// - Returns: the port.
+    /// - Returns: the port, 1 to 65,535.
     /// - Throws: `.portNotFree`, `.alreadyStarted`.
     @discardableResult
     public func start() async throws(SimulatorError) -> Int {
@@ -47,15 +47,18 @@ public final class SimulatorControl: Service {
     }
 
     /// Starts, unless that was done, and serves until graceful shutdown.
+    ///
+    /// - Throws: as ``start()``.
     public func run() async throws {
         if listener.port == nil { try await start() }
         try? await gracefulShutdown()  // Throws only when cancelled, which is the end as well.
         await stop()
     }
 
+    /// Closes the port and every connection.
     public func stop() async { await listener.stop() }
 
-    /// `nil` before ``start()``.
+    /// 1 to 65,535; `nil` before ``start()``.
     public var port: Int? { listener.port }
 }
 

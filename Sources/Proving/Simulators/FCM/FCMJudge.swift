@@ -2,10 +2,12 @@ import PushModel
 
 /// A simulated Android device's registration.
 public struct FCMDevice: Sendable, Equatable {
+    /// The project whose app is on it.
     public var project: String
     /// False: the app was removed, 404 `UNREGISTERED`.
     public var isLive: Bool
 
+    /// - Parameter isLive: the app is there, unless said otherwise.
     public init(project: String, isLive: Bool = true) {
         self.project = project
         self.isLive = isLive

@@ -70,6 +70,7 @@ public final class FCMSimulator: PushSimulator {
     }
 
     public var port: Int? { server.port }
+    /// Number of connections that are open now.
     public var openConnections: Int { server.board.connections }
     /// Where access tokens are issued, and the audience that assertions must name; `nil` before
     /// ``start()``.
@@ -86,7 +87,9 @@ extension FCMSimulator {
     public func register(_ address: String, as device: FCMDevice) {
         state.mutate { $0.judge[address] = device }
     }
+    /// What is known of an address; `nil` for an unknown one.
     public func device(_ address: String) -> FCMDevice? { state.mutate { $0.judge[address] } }
+    /// Forgets an address: from now on 404 `UNREGISTERED` (unless the simulator learns).
     public func forget(_ address: String) { state.mutate { $0.judge[address] = nil } }
 
     /// - Throws: `.keyNotUsable`.
@@ -100,14 +103,21 @@ extension FCMSimulator {
     /// Access tokens become unknown before their time: 401 at the send endpoint.
     public func revokeAccessTokens() { state.mutate { $0.judge.tokens.revokeAll() } }
 
+    /// Changes what it does beyond judging, from the next request on.
     public func turn(_ change: (inout FCMKnobs) -> Void) { state.turn(change) }
+    /// Changes how its connections behave.
     public func turnConnections(_ change: (inout ConnectionKnobs) -> Void) { server.board.turn(change) }
+    /// What it does beyond judging, now.
     public var knobs: FCMKnobs { state.mutate { $0.knobs } }
+    /// How its connections behave now.
     public var connectionKnobs: ConnectionKnobs { server.board.knobs }
+    /// Ends every open connection with GOAWAY, now.
     public func goAway(_ plan: GoAwayKnob = GoAwayKnob()) { server.board.end(.goAway(plan)) }
+    /// Closes every open socket, now, without a word.
     public func killConnections() { server.board.end(.kill) }
     /// Lets the open HTTP/2 connections lapse, now.
     public func lapse(_ lapse: ConnectionLapse) { server.board.lapse(lapse) }
+    /// What it has counted since the start.
     public var counters: SimulatorCounters { state.counters }
 
     /// Deliveries with a number above `number` that are still kept, the oldest first.

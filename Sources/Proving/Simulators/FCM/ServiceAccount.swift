@@ -5,8 +5,11 @@ public import PushModel
 /// A Google service account as a developer downloads it: for tests and sandboxes (docs/push-services.md
 /// §4.1).
 public struct ServiceAccount: Sendable {
+    /// `project_id`.
     public let project: String
+    /// `private_key_id`: 40 hex digits.
     public let keyID: String
+    /// `client_email`; assertions name it as `iss`.
     public let email: String
     /// PKCS#8 PEM, RSA with 2,048 bits.
     public let privateKeyPEM: String
@@ -67,12 +70,16 @@ public struct ServiceAccount: Sendable {
 
 /// A service account as the simulated service has it on file.
 public struct ServiceAccountRegistration: Sendable, Equatable {
+    /// `project_id`.
     public var project: String
+    /// `client_email`, by which the account is found.
     public var email: String
+    /// `private_key_id`.
     public var keyID: String
     /// SubjectPublicKeyInfo in PEM, RSA.
     public var publicKeyPEM: String
 
+    /// - Parameter publicKeyPEM: SubjectPublicKeyInfo, RSA.
     public init(project: String, email: String, keyID: String, publicKeyPEM: String) {
         self.project = project
         self.email = email

@@ -3,6 +3,7 @@ public import Secp256k1Keys
 
 /// How a simulated Nostr relay is set up.
 public struct NostrRelayConfiguration: Sendable {
+    /// Where it listens.
     public var host = "127.0.0.1"
     /// 0: any free one.
     public var port = 0
@@ -20,11 +21,14 @@ public struct NostrRelayConfiguration: Sendable {
     public var ahead = Duration.seconds(900)
     /// Events that are kept, and bytes of their JSON; the oldest by arrival go first.
     public var storedEvents = 10_000
+    /// 64 MiB, of the JSON of all events that are kept.
     public var storedBytes = 64 << 20
     /// Messages that wait for a slow client, in bytes; above it the connection is closed.
     public var waitingBytes = 4 << 20
+    /// How it begins to behave; ``NostrRelaySimulator/turn(_:)`` changes it.
     public var knobs = NostrRelayKnobs()
 
+    /// A relay as careful operators set one up.
     public init() {}
 }
 
@@ -34,6 +38,7 @@ public struct NostrRelayKnobs: Sendable, Equatable {
     /// When a client must prove who it is (NIP-42), in the orders that real relays use
     /// (docs/conformance/marmot.md).
     public enum Authentication: String, Sendable, CaseIterable {
+        /// Nobody need prove who they are.
         case none
         /// A challenge on connecting; an early request is answered with `NOTICE restricted:` and nothing
         /// else, as by nostr-relay 1.14.
@@ -54,6 +59,7 @@ public struct NostrRelayKnobs: Sendable, Equatable {
         case strangeSubscription
     }
 
+    /// When it asks who a client is.
     public var authentication = Authentication.none
     /// Publishing needs authentication too.
     public var authenticatesPublishers = false
@@ -68,6 +74,7 @@ public struct NostrRelayKnobs: Sendable, Equatable {
     /// Events and requests are refused by NOTICE alone, without OK or CLOSED, as strfry up to 1.0 does with
     /// requests.
     public var refusesByNoticeAlone = false
+    /// What it sends that it should not; honest unless said otherwise.
     public var lies: Set<Lie> = []
     /// Every event is sent so often.
     public var copies = 1
@@ -83,23 +90,32 @@ public struct NostrRelayKnobs: Sendable, Equatable {
     public var spreadsNothing = false
     /// Nothing that a client says is answered, and nothing is sent. PINGs are answered still.
     public var isSilent = false
+    /// PINGs get no PONG.
     public var ignoresPing = false
     /// Everything but what is said on connecting is said so much later.
     public var answerDelay = Duration.zero
     /// The connection is closed with `closeCode` after so many messages from the client.
     public var closesAfterMessages: Int?
+    /// The WebSocket's close code (RFC 6455 §7.4); 1001: it goes away.
     public var closeCode: UInt16 = 1001
 
+    /// An honest relay that asks for nothing.
     public init() {}
 }
 
 /// What a simulated relay has seen, for tests to wait for.
 public enum NostrRelayNote: Sendable {
+    /// A client's WebSocket is open.
     case connected
+    /// A client's connection has ended, by whomever.
     case disconnected
+    /// `REQ`, whether it is served or not.
     case requested(subscription: String, filters: [NostrFilter])
+    /// `CLOSE` of this subscription.
     case unsubscribed(String)
+    /// `EVENT`, and what `OK` says of it.
     case published(NostrEvent, isAccepted: Bool)
+    /// A client has proven that it holds this key.
     case authenticated(XOnlyKey)
     /// Something that is no message, by its error's code.
     case malformed(String)
@@ -107,16 +123,25 @@ public enum NostrRelayNote: Sendable {
 
 /// Counts since the start.
 public struct NostrRelayCounters: Sendable, Equatable {
+    /// WebSockets that were opened.
     public var connections = 0
+    /// `REQ`s.
     public var requests = 0
+    /// `EVENT`s of clients.
     public var eventsReceived = 0
+    /// Those of them whose `OK` was true.
     public var eventsAccepted = 0
+    /// `EVENT`s to clients, the same to two of them twice.
     public var eventsSent = 0
+    /// Proofs that were taken.
     public var authentications = 0
+    /// Requests and events that were refused.
     public var refusals = 0
+    /// Messages that were none.
     public var malformed = 0
     /// Notes that a slow reader lost.
     public var unheard = 0
 
+    /// Nothing yet.
     public init() {}
 }

@@ -49,7 +49,7 @@ public final class NostrRelaySimulator: Service {
 
     /// Binds the port and serves.
     ///
-    /// - Returns: the port.
+    /// - Returns: the port, 1 to 65,535.
     /// - Throws: `.portNotFree`, `.certificateNotMade`, `.alreadyStarted`.
     @discardableResult
     public func start() async throws(SimulatorError) -> Int {
@@ -75,6 +75,8 @@ public final class NostrRelaySimulator: Service {
     }
 
     /// Starts, unless that was done, and serves until graceful shutdown.
+    ///
+    /// - Throws: as ``start()``.
     public func run() async throws {
         if listener.port == nil { try await start() }
         try? await gracefulShutdown()  // Throws only when cancelled, which is the end as well.
@@ -87,7 +89,7 @@ public final class NostrRelaySimulator: Service {
         hub.stop()
     }
 
-    /// `nil` before ``start()``.
+    /// 1 to 65,535; `nil` before ``start()``.
     public var port: Int? { listener.port }
 
     /// What clients dial; `nil` before ``start()``.
@@ -95,14 +97,18 @@ public final class NostrRelaySimulator: Service {
         port.map { "\(configuration.isSecure ? "wss" : "ws")://\(configuration.host):\($0)" }
     }
 
+    /// Number of WebSockets that are open now.
     public var openConnections: Int { hub.connectionCount }
 }
 
 // MARK: what a test turns and reads
 
 extension NostrRelaySimulator {
+    /// Changes how it behaves, from the next message on.
     public func turn(_ change: (inout NostrRelayKnobs) -> Void) { hub.turn(change) }
+    /// How it behaves now.
     public var knobs: NostrRelayKnobs { hub.knobs }
+    /// What it has counted since the start.
     public var counters: NostrRelayCounters { hub.counters }
 
     /// What is kept now, newest first.
@@ -124,7 +130,7 @@ extension NostrRelaySimulator {
         flood([event], count: count)
     }
 
-    /// The same with several events in turn.
+    /// The same with several events in turn, `count` in all.
     public func flood(_ events: [NostrEvent], count: Int) {
         for connection in hub.connections { connection.flood(events, count: count) }
     }

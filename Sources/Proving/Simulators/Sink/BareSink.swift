@@ -37,7 +37,9 @@ public final class BareSink: PushSimulator {
     public func stop() async { await server.stop() }
 
     public var port: Int? { server.port }
+    /// Number of HTTP/2 connections that are open now.
     public var openConnections: Int { server.board.connections }
+    /// Changes how its connections behave.
     public func turnConnections(_ change: (inout ConnectionKnobs) -> Void) { server.board.turn(change) }
 
     /// `received`, `accepted` (the same here) and `doubles`.

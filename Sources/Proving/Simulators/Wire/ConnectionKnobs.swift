@@ -19,8 +19,11 @@ public struct ConnectionKnobs: Sendable, Equatable {
     /// SETTINGS_HEADER_TABLE_SIZE, SETTINGS_INITIAL_WINDOW_SIZE, SETTINGS_MAX_FRAME_SIZE and
     /// SETTINGS_MAX_HEADER_LIST_SIZE, sent when a connection opens.
     public var headerTableBytes: UInt32 = 4096
+    /// SETTINGS_INITIAL_WINDOW_SIZE.
     public var initialWindowBytes: UInt32 = 65_535
+    /// SETTINGS_MAX_FRAME_SIZE.
     public var frameBytes: UInt32 = 16_384
+    /// SETTINGS_MAX_HEADER_LIST_SIZE.
     public var headerListBytes: UInt32 = 8000
     /// SETTINGS_MAX_CONCURRENT_STREAMS at the start of a connection.
     public var streamsAtStart: UInt32 = 1
@@ -28,24 +31,30 @@ public struct ConnectionKnobs: Sendable, Equatable {
     public var streams: UInt32 = 1000
     /// A rejected request drops the limit to 1, an accepted one lifts it again (§2.6).
     public var dropsOnRejection = false
+    /// What is done with a stream above the limit.
     public var excess = Excess.serve
     /// No WINDOW_UPDATE is sent. What is owed is sent when this is taken back.
     public var withholdsWindow = false
+    /// PINGs get no acknowledgement.
     public var ignoresPing = false
+    /// When connections end in order; `nil`: they do not.
     public var goAway: GoAwayKnob?
     /// At most 16; the first that fits is done.
     public var faults: [RequestFault] = []
     /// At most 16; the first that has not been given as often as it may is given. A fault goes before it.
     public var answers: [PreparedAnswer] = []
+    /// How long each answer takes.
     public var answerDelay = AnswerDelay.none
     /// Every frame is sent this much later, in order.
     public var roundTrip = Duration.zero
 
+    /// The connection that Apple's service offers.
     public init() {}
 }
 
 /// When and how connections are ended in order (RFC 9113 §6.8).
 public struct GoAwayKnob: Sendable, Equatable {
+    /// Which stream GOAWAY names as the last.
     public enum LastStream: Sendable, Equatable {
         /// The highest stream that was judged. Higher ones are not judged.
         case lastJudged
@@ -56,6 +65,7 @@ public struct GoAwayKnob: Sendable, Equatable {
         case graceful(after: Duration)
     }
 
+    /// What becomes of the socket behind a GOAWAY.
     public enum End: String, Sendable, CaseIterable {
         /// The socket is closed behind the GOAWAY: answers that were due are lost.
         case atOnce
@@ -67,13 +77,19 @@ public struct GoAwayKnob: Sendable, Equatable {
     public var afterRequests: Int?
     /// So long after a connection's first bytes; `nil`: not by time.
     public var after: Duration?
+    /// Which stream is named as the last.
     public var lastStream: LastStream
+    /// What becomes of the socket.
     public var end: End
     /// RFC 9113 §7; 0 is NO_ERROR.
     public var errorCode: UInt32
     /// Debug data, such as `{"reason":"Shutdown"}`.
     public var debugData: String?
 
+    /// NO_ERROR, when the connection is drained, unless said otherwise.
+    ///
+    /// - Parameter afterRequests: on one connection.
+    /// - Parameter errorCode: of RFC 9113 §7; 0 is NO_ERROR.
     public init(
         afterRequests: Int? = nil, after: Duration? = nil, lastStream: LastStream = .lastJudged,
         end: End = .whenDrained, errorCode: UInt32 = 0, debugData: String? = nil
@@ -89,6 +105,7 @@ public struct GoAwayKnob: Sendable, Equatable {
 
 /// Something that goes wrong with single requests.
 public struct RequestFault: Sendable, Equatable {
+    /// What goes wrong.
     public enum Kind: Sendable, Equatable {
         /// The stream stays open for ever.
         case neverAnswered
@@ -100,6 +117,7 @@ public struct RequestFault: Sendable, Equatable {
         case resetAfterAnswer
     }
 
+    /// Which requests it happens to.
     public enum Choice: Sendable, Equatable {
         /// The request with this number on its connection, counted from 1.
         case number(Int)
@@ -109,12 +127,15 @@ public struct RequestFault: Sendable, Equatable {
         case share(Double)
     }
 
+    /// What goes wrong.
     public var kind: Kind
+    /// Which requests it happens to.
     public var choice: Choice
     /// Whether the request is judged and recorded before it goes wrong: the two fates that a sender cannot
     /// tell from each other.
     public var isJudged: Bool
 
+    /// - Parameter isJudged: the request is judged and recorded before it goes wrong.
     public init(_ kind: Kind, on choice: Choice, isJudged: Bool) {
         self.kind = kind
         self.choice = choice
@@ -124,7 +145,9 @@ public struct RequestFault: Sendable, Equatable {
 
 /// How long an answer takes.
 public enum AnswerDelay: Sendable, Equatable {
+    /// At once.
     case none
+    /// Always so long.
     case fixed(Duration)
     /// Every span between the two is as likely as any other.
     case uniform(Duration, Duration)

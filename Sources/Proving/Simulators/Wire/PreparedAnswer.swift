@@ -1,21 +1,24 @@
 /// An answer that a simulated push service gives in the place of its own, or its own at another time.
 public struct PreparedAnswer: Sendable, Equatable {
-    /// `nil`: the service's own answer, which may come late.
+    /// 200 to 999; `nil`: the service's own answer, which may come late.
     public var status: Int?
     /// At most 64 KiB; nothing when there is no status.
     public var body: [UInt8]
+    /// `content-type`; `nil`: none is sent.
     public var contentType: String?
+    /// `retry-after`: seconds or a date; `nil`: none is sent.
     public var retryAfter: String?
-    /// How long the answer takes.
+    /// How long the answer takes; 0: it is given at once.
     public var delay: Duration
-    /// Requests that are answered so, on whichever connections they come; `nil`: all, from now on.
+    /// The number of requests that are answered so, on whichever connections they come; `nil`: all, from now
+    /// on.
     public var times: Int?
     /// Whether the request is judged, and what is accepted is recorded, whatever is answered then.
     public var isJudged: Bool
 
     static let bodyLimitBytes = 64 * 1024
 
-    /// Another answer than the service's own.
+    /// Another answer than the service's own, with a body of at most 64 KiB.
     public init(
         status: Int, body: [UInt8] = [], contentType: String? = nil, retryAfter: String? = nil,
         delay: Duration = .zero, times: Int? = nil, isJudged: Bool = false
@@ -29,7 +32,7 @@ public struct PreparedAnswer: Sendable, Equatable {
         self.isJudged = isJudged
     }
 
-    /// The service's own answer, so much later.
+    /// The service's own answer, so much later, to this number of requests; `nil`: to all.
     public init(own delay: Duration, times: Int? = nil) {
         status = nil
         body = []

@@ -7,18 +7,20 @@ public import ServiceLifecycle
 public protocol PushSimulator: Service {
     /// Binds the port and serves.
     ///
-    /// - Returns: the port.
+    /// - Returns: the port, 1 to 65,535.
     /// - Throws: `.portNotFree`, `.certificateNotMade`, `.alreadyStarted`.
     @discardableResult
     func start() async throws(SimulatorError) -> Int
     /// Closes the port and every connection, and ends all subscriptions.
     func stop() async
-    /// `nil` before ``start()``.
+    /// 1 to 65,535; `nil` before ``start()``.
     var port: Int? { get }
 }
 
 extension PushSimulator {
     /// Starts, unless that was done, and serves until graceful shutdown.
+    ///
+    /// - Throws: as ``start()``.
     public func run() async throws {
         if port == nil { try await start() }
         try? await gracefulShutdown()  // Throws only when cancelled, which is the end as well.

@@ -1,6 +1,7 @@
 /// An answer that a simulated service gives in the place of its judgement: one that is wrong for once, or a
 /// page of a proxy or a front end that stands before it.
 public struct StrayAnswer: Sendable, Equatable {
+    /// Which requests get it.
     public enum Choice: Sendable, Equatable {
         /// So many requests from now on.
         case next(Int)
@@ -10,15 +11,21 @@ public struct StrayAnswer: Sendable, Equatable {
         case share(Double)
     }
 
+    /// HTTP status, 200 to 599.
     public var status: Int
     /// `content-type`; `nil`: none is sent.
     public var contentType: String?
+    /// `retry-after`: seconds or a date; `nil`: none is sent.
     public var retryAfter: String?
+    /// UTF-8.
     public var body: String
+    /// Which requests get it.
     public var choice: Choice
     /// Requests to this device token alone; `nil`: to all.
     public var address: String?
 
+    /// - Parameter retryAfter: seconds or a date.
+    /// - Parameter address: a device token; `nil`: whichever.
     public init(
         status: Int, contentType: String? = nil, retryAfter: String? = nil, body: String = "",
         on choice: Choice, address: String? = nil
@@ -31,7 +38,7 @@ public struct StrayAnswer: Sendable, Equatable {
         self.address = address
     }
 
-    /// A page as front ends and proxies write them.
+    /// A page as front ends and proxies write them, with this status (200 to 599).
     public static func page(_ status: Int, on choice: Choice, address: String? = nil) -> StrayAnswer {
         StrayAnswer(
             status: status, contentType: "text/html; charset=UTF-8",
