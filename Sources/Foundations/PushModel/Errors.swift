@@ -1,8 +1,22 @@
 /// Whose fault an error is.
-public enum Blame: String, Sendable, Hashable, CaseIterable { case peer, `operator`, provider, ourselves }
+public enum Blame: String, Sendable, Hashable, CaseIterable {
+    /// Whoever sent it.
+    case peer
+    /// Whoever runs the program, or built the app.
+    case `operator`
+    /// Apple or Google.
+    case provider
+    /// This program, or what it stands on.
+    case ourselves
+}
 
 /// Whether to try again.
-public enum RetryAdvice: String, Sendable, Hashable, CaseIterable { case never, later }
+public enum RetryAdvice: String, Sendable, Hashable, CaseIterable {
+    /// The same fails again.
+    case never
+    /// The same may succeed in a while.
+    case later
+}
 
 /// An error of one of our modules: a frozen code, a sentence for a person, whose fault, whether to try again.
 ///

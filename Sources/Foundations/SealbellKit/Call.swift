@@ -28,7 +28,7 @@ public struct Call: Sendable, Identifiable {
         case history(topic: String)
         /// Marmot: an application message of the MLS group with this id, at most 64 KiB of NIP-01 JSON.
         case say(group: [UInt8], rumor: Secret)
-        /// Marmot, standing: application messages of these kinds in the MLS group with this id.
+        /// Marmot, standing: application messages of these kinds (447 to 450) in the MLS group with this id.
         case hear(group: [UInt8], kinds: [Int])
         /// Marmot's sender: an `EVENT`, as NIP-01 JSON, at each of these Nostr relays (`wss://` URLs).
         case event(Secret, relays: [String])

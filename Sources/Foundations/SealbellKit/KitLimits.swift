@@ -8,9 +8,9 @@ public enum KitLimits {
     /// What a push service hands to an app, in bytes of JSON: 4 KB of payload, escaped where it is text
     /// within text, and what the system adds.
     public static let deliveredBytes = 64 << 10
-    /// Objects and arrays within each other in what was handed over.
+    /// Objects and arrays within each other in what was handed over: 8 levels.
     public static let deliveredDepth = 8
-    /// How long an app waits for the answer to a call, as a rule.
+    /// How long an app waits for the answer to a call, as a rule: 30 seconds.
     public static let patience = Duration.seconds(30)
     /// The same for a call that the server answers when something happens, within a minute as a rule.
     public static let longPatience = Duration.seconds(90)

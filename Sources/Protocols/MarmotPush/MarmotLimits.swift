@@ -15,7 +15,7 @@ public enum MarmotLimits {
     public static let tagValues = 32
     /// Bytes of one tag's value: an encrypted token of 4096 bytes in hex, with room.
     public static let tagValueBytes = 10 << 10
-    /// Unknown members of an event or a filter that are passed over.
+    /// Unknown members of an event or a filter that are passed over: 16.
     public static let unknownMembers = 16
     /// Characters of a subscription's name (NIP-01).
     public static let subscriptionCharacters = 64
@@ -33,7 +33,7 @@ public enum MarmotLimits {
     public static let relaysOfList = 16
     /// A wrap and its seal are dated back up to so much (NIP-59).
     public static let backdating = Duration.seconds(172_800)
-    /// So much a sender's clock may be slow: wraps are asked for from so much earlier.
+    /// A sender's clock may be an hour slow: wraps are asked for from so much earlier.
     public static let clockSlack = Duration.seconds(3_600)
     /// An authentication event may be off so much (NIP-42).
     public static let authenticationSkew = Duration.seconds(600)
@@ -70,7 +70,7 @@ public enum MarmotLimits {
     static let leafBytes = 1 << 20
     /// What a device reads back of what it has kept of a group: 200 leaves of `push-v1` take 0.3 MiB.
     public static let deviceKeptBytes = 4 << 20
-    /// Rumors that a device keeps until the group has them: of an app that says nothing the newest.
+    /// Rumors (32) that a device keeps until the group has them: of an app that says nothing the newest.
     public static let owedRumors = 32
     /// The pause before an app is asked again for what it could not do.
     static let callPause = Duration.seconds(15)
@@ -80,7 +80,7 @@ public enum MarmotLimits {
     static let gossipKinds = [447, 448, 449, 450]
     /// Random bytes of a request's nonce.
     static let nonceBytes = 16
-    /// Tokens said by tags are forgotten after so long.
+    /// Tokens said by tags are forgotten after 35 days.
     public static let tokenLife = Duration.seconds(35 * 86_400)
     /// A device renews its own token after so long; later texts than the seed say 25 to 35 days, at random,
     /// of which the last day is left out, so that no one forgets the token first.
@@ -91,13 +91,13 @@ public enum MarmotLimits {
     public static let refreshSpread = Duration.seconds(9 * 86_400)
     /// Old tokens are looked for so often.
     static let pruneEvery = Duration.seconds(86_400)
-    /// An answer to a request waits at random for at most so long.
+    /// An answer to a request waits at random for at most two seconds.
     public static let answerDelay = Duration.seconds(2)
     /// One member's requests are answered once in so long.
     static let answerPause = Duration.seconds(30)
     /// Answers that wait at once.
     static let pendingAnswers = 10
-    /// An owner's clock may be ahead so much.
+    /// An owner's clock may be ahead an hour.
     public static let ownerClockAhead = Duration.seconds(3_600)
 
     // MARK: the origin (§4.5 to §4.7, §7)
@@ -137,14 +137,15 @@ public enum MarmotLimits {
     public static let devicePause = Duration.seconds(1)
     /// Percent of one core that an instance may use for opening what strangers send.
     public static let cpuPercent = 50
-    /// How long a push service keeps a wake for a phone that is off: over night.
+    /// How long a push service keeps a wake for a phone that is off: a day, so over night.
     public static let wakeLife = Duration.seconds(86_400)
     /// How old a trigger may be that a relay had stored (§5.1).
     public static let backlogGrace = Duration.seconds(300)
-    /// The longest absence from a relay that lets a trigger be so much older: later it would only disturb.
+    /// The longest absence from a relay, an hour, that lets a trigger be so much older: later it would only
+    /// disturb.
     public static let absence = Duration.seconds(3_600)
     /// How far ahead of our clock a stored trigger may be dated (§5.1).
     public static let clockSkew = Duration.seconds(300)
-    /// How long a wake is owed: later it would only disturb.
+    /// How long a wake is owed, ten minutes: later it would only disturb.
     public static let custody = Duration.seconds(600)
 }

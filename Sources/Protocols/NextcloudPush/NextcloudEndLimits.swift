@@ -22,9 +22,10 @@ extension NextcloudLimits {
     public static let answerBytes = 4 << 20
     /// Entries that an origin keeps for one proxy, one call's worth, and for all of them: some 60 MB.
     public static let queuedPerProxy = 13_000
-    /// Entries that an origin keeps for all proxies together.
+    /// Entries that an origin keeps for all proxies together: 52,000.
     public static let queuedEntries = 52_000
-    /// Proxies for which nothing waits and whose pause is still remembered: users name what they like.
+    /// Proxies (1,000) for which nothing waits and whose pause is still remembered: users name what they
+    /// like.
     public static let pausedProxies = 1_000
     /// How long an entry is worth another try: a call rings for a minute (§4.7).
     public static let callLife = Duration.seconds(60)
@@ -38,10 +39,10 @@ extension NextcloudLimits {
     public static let registrationRepeat = Duration.seconds(86_400)
     /// A device's call without an answer for so long counts as lost: four times what an app waits.
     public static let callDeadline = Duration.seconds(120)
-    /// A registration that takes no longer is nothing to trouble a user with.
+    /// A registration that takes no longer than five minutes is nothing to trouble a user with.
     public static let quietTime = Duration.seconds(300)
-    /// How long an account that has left a phone is taken back: a phone that finds no network for a month
-    /// has other worries.
+    /// How long an account that has left a phone is taken back, 30 days: a phone that finds no network for a
+    /// month has other worries.
     public static let unregistrationLife = Duration.seconds(30 * 86_400)
     /// What a device reads back of what it has kept: a key of 1.7 KiB, a registration of 1.3 KiB, and after a
     /// logout a login of up to 2 KiB, four times over.

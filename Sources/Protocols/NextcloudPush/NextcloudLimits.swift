@@ -14,7 +14,7 @@ public enum NextcloudLimits {
     public static let deviceBodyBytes = 64 << 10
     /// Query string of a devices call: a listener takes no more in a request's head.
     public static let queryBytes = 16 << 10
-    /// Fields of a devices call: the largest known form has six.
+    /// Fields of a devices call, 64: the largest known form has six.
     public static let formFields = 64
     /// Nesting of JSON: what is read is 2 deep, but members to ignore may nest; the reader recurses
     /// over them.
@@ -42,14 +42,15 @@ public enum NextcloudLimits {
     public static let alertTTL = Duration.seconds(7 * 86_400)
     /// The same of a withdrawal (§5.7).
     public static let withdrawalTTL = Duration.seconds(86_400)
-    /// How long the relay owes an alert or a withdrawal.
+    /// How long the relay owes an alert or a withdrawal: a day.
     public static let custody = Duration.seconds(86_400)
     /// How long it owes a call: nobody rings longer (§5.7, 30 to 60 s).
     public static let callCustody = Duration.seconds(60)
-    /// A registration that no client has repeated for so long goes. Clients repeat it whenever they are
+    /// A registration that no client has repeated for 400 days goes. Clients repeat it whenever they are
     /// started; a phone that is never opened still wants its notifications for a year.
     public static let registrationLife = Duration.seconds(400 * 86_400)
-    /// The pin stays longer than the tokens that it speaks for, so that their end can still be told.
+    /// The pin stays 500 days, longer than the tokens that it speaks for, so that their end can still be
+    /// told.
     public static let pinLife = Duration.seconds(500 * 86_400)
     /// How often a registration or removal is judged that others overtake: one device has ten of them a
     /// minute (`NextcloudAllowances.ofDevice`), at each of a few relays on one store.
@@ -79,8 +80,8 @@ public enum NextcloudLimits {
     /// Words of instances that are remembered, some 400 bytes each: seven minutes of all requests that there
     /// may be.
     public static let instanceWords = 4_096
-    /// How long a word stands for the key that it names: as long as a user's share takes to fill again, so
-    /// that whoever has used it up gets the word.
+    /// How long a word stands for the key that it names, a minute: as long as a user's share takes to fill
+    /// again, so that whoever has used it up gets the word.
     public static let wordLife = Duration.seconds(60)
     /// The same for another key, or of an instance that gave none: it may be another one in a moment.
     public static let refusalLife = Duration.seconds(10)
@@ -91,7 +92,7 @@ public enum NextcloudLimits {
     public static let bytesOnLoop = 20 << 10
     /// Records that one look-up of a batch asks for: as many as the largest call of another protocol.
     public static let namesPerFind = 1_000
-    /// A step of such a batch, after which others get their turn.
+    /// Entries of a step of such a batch, 256, after which others get their turn.
     public static let entriesPerStep = 256
     /// Pinned keys that are kept parsed, about 2 KiB each: more than a second of verifications uses.
     public static let parsedKeys = 8_192

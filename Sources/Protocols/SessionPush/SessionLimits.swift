@@ -69,8 +69,8 @@ public enum SessionLimits {
     /// Subscriptions of which a message's pushes go in one commit, 512 KiB of pushes at most. An account's
     /// others follow in commits of their own.
     public static let rowsPerLookup = 128
-    /// How long the relay owes a push, whatever the message's own expiry says: what an account's swarm keeps
-    /// longer, a device that was off so long fetches by itself.
+    /// How long the relay owes a push, 14 days, whatever the message's own expiry says: what an account's
+    /// swarm keeps longer, a device that was off so long fetches by itself.
     public static let custody = Duration.seconds(14 * 86_400)
     /// What an APNs push may have, all of it (docs/push-services.md §2.4).
     public static let apnsBytes = 4_096

@@ -32,13 +32,13 @@ public enum ZulipLimits {
     /// Ids of one page of the stale list, and how long ago their devices must have expired (§14.7): longer
     /// than a registration stays fresh, and a week of missed runs.
     public static let staleIDsPerPage = 1_000
-    /// How long a token is dead before its id is told; the reason stands above.
+    /// How long a token is dead before its id is told, 14 days; the reason stands above.
     public static let staleAge = Duration.seconds(14 * 86_400)
     /// A registration older than this is refused (§5.4 step 6). Exactly this old passes.
     public static let registrationAge = Duration.seconds(86_400)
     /// A registration may be dated this far ahead (§10, liveness): a phone's clock may be a time zone off.
     public static let registrationSkew = Duration.seconds(86_400)
-    /// How long the relay owes a push.
+    /// How long the relay owes a push: a day.
     public static let custody = Duration.seconds(86_400)
     /// How long a reply waits for first attempts; the origin's own timeout is 15 s (§5).
     public static let replyDeadline = Duration.seconds(3)
@@ -83,15 +83,15 @@ public enum ZulipLimits {
     /// How long a rotated key stays good where the new one is not used (§5.2): the deployed `--rotate-key`
     /// uploads once more with the old key before it writes the new one down.
     public static let oldKeyLife = Duration.seconds(600)
-    /// A transfer must be finished within so long.
+    /// A transfer must be finished within ten minutes.
     public static let challengeLife = Duration.seconds(600)
     /// What a host may answer to the verification request, and how long it may take.
     public static let challengeAnswerBytes = 4_096
-    /// How long the host has to answer.
+    /// How long the host has to answer: five seconds.
     public static let challengeDeadline = Duration.seconds(5)
     /// Characters of a transfer's access token.
     public static let accessTokenBytes = 128
-    /// Unknown parameters that an answer lists.
+    /// Number of unknown parameters that an answer lists at most: 16.
     public static let ignoredParametersListed = 16
     /// Ids of one `remove` notification (§7).
     public static let removedMessages = 200

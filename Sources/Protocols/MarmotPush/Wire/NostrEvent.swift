@@ -7,9 +7,9 @@ import WireFormats
 public enum NostrKind {
     /// NIP-59: a rumor, encrypted to one reader and signed by its author.
     public static let seal = 13
-    /// A trigger: the encrypted tokens of phones to wake.
+    /// 446, a trigger: the encrypted tokens of phones to wake.
     public static let trigger = 446
-    /// A member asks the group for its tokens.
+    /// 447: a member asks the group for its tokens.
     public static let tokenRequest = 447
     /// A list of tokens, which answers 447.
     public static let tokenList = 448

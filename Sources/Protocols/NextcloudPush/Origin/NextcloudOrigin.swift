@@ -16,6 +16,8 @@ public struct NextcloudOrigin: Sendable {
         public var version: NextcloudVersion
 
         /// As deployed servers have it, unless said otherwise.
+        ///
+        /// - Parameter subscriptionKeys: texts by proxy, its URL without final slashes.
         public init(
             padding: RSAPadding = .oaepSHA1, localProxies: LocalProxies = .refused,
             subscriptionKeys: [String: Secret] = [:], version: NextcloudVersion = .assumed

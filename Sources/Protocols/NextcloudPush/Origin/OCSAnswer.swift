@@ -4,9 +4,19 @@ public import PushModel
 /// interface and one of the two formats.
 public struct OCSAnswer: Sendable {
     /// `/ocs/v1.php` or `/ocs/v2.php`.
-    public enum Version: Sendable, Hashable, CaseIterable { case v1, v2 }
+    public enum Version: Sendable, Hashable, CaseIterable {
+        /// `/ocs/v1.php`: nearly always status 200.
+        case v1
+        /// `/ocs/v2.php`.
+        case v2
+    }
     /// JSON where the caller asks for it (`?format=json`, `Accept: application/json`), else XML.
-    public enum Format: Sendable, Hashable, CaseIterable { case json, xml }
+    public enum Format: Sendable, Hashable, CaseIterable {
+        /// Compact JSON.
+        case json
+        /// XML, indented.
+        case xml
+    }
     /// `data.message` of a refusal; frozen.
     public enum Word: String, Sendable, Hashable, CaseIterable {
         /// No SHA-512 in lower-case hex: 128 digits.

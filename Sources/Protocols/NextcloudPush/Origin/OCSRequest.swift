@@ -55,6 +55,8 @@ public struct OCSHead: Sendable {
     public var userAgent: String
 
     /// Fields that the request has not stay `nil`.
+    ///
+    /// - Parameter authorization: `Basic` and Base64.
     public init(
         method: String, path: String, query: String? = nil, accept: String? = nil,
         contentType: String? = nil, apiRequest: String? = nil, authorization: Secret? = nil,

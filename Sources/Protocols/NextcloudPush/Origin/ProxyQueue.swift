@@ -33,7 +33,12 @@ public struct ProxyQueue: Sendable {
     }
 
     /// Whether an entry is tried again.
-    public enum Retries: Sendable, Hashable { case never, withBackoff }
+    public enum Retries: Sendable, Hashable {
+        /// One call, as deployed servers have it.
+        case never
+        /// After ``NextcloudLimits/backoffLeast``, then twice as long each time.
+        case withBackoff
+    }
 
     /// What an answer means.
     public struct Settlement: Sendable {

@@ -38,10 +38,23 @@ public struct NextcloudNotification: Sendable, Hashable {
 
 /// How a proxy is to send a push: `priority` and `type` of an entry (§4.5).
 public struct NextcloudPushKind: Sendable, Hashable {
-    /// `priority`: `high` wakes the phone at once.
-    public enum Priority: String, Sendable, Hashable, CaseIterable { case high, normal }
-    /// `type`: something to show, a call that rings, or nothing that people see.
-    public enum Form: String, Sendable, Hashable, CaseIterable { case alert, voip, background }
+    /// `priority` of an entry.
+    public enum Priority: String, Sendable, Hashable, CaseIterable {
+        /// It wakes the phone at once.
+        case high
+        /// The phone has it when it is awake.
+        case normal
+    }
+
+    /// `type` of an entry.
+    public enum Form: String, Sendable, Hashable, CaseIterable {
+        /// Something to show.
+        case alert
+        /// A call that rings.
+        case voip
+        /// Something to take away.
+        case background
+    }
 
     /// `high` of Talk and of few other apps.
     public let priority: Priority

@@ -13,13 +13,13 @@ extension SessionLimits {
     /// A subscription is renewed at a random time between these two: no sooner than deployed clients do it,
     /// and twice before its signature is 14 days old (§3.4).
     public static let renewalLeast = Duration.seconds(12 * 3_600)
-    /// See ``renewalLeast``.
+    /// Seven days; see ``renewalLeast``.
     public static let renewalMost = Duration.seconds(7 * 86_400)
-    /// A first subscription that takes no longer is nothing to trouble a user with.
+    /// A first subscription that takes no longer than five minutes is nothing to trouble a user with.
     public static let quietTime = Duration.seconds(300)
     /// The first wait after a failure, and the longest: four of them are those of a deployed client (§3.4).
     public static let backoffLeast = Duration.seconds(15)
-    /// See ``backoffLeast``.
+    /// An hour; see ``backoffLeast``.
     public static let backoffMost = Duration.seconds(3_600)
     /// A call without an answer for so long counts as lost: storage servers give the server 25 s (§7.4).
     public static let callDeadline = Duration.seconds(300)

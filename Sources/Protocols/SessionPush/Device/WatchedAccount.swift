@@ -5,7 +5,12 @@ import WireFormats
 /// An account that a phone wants pushes of, and the key that proves it may.
 public struct WatchedAccount: Sendable {
     /// Whether the message itself is to be in the push.
-    public enum Content: Sendable, Hashable { case included, leftOut }
+    public enum Content: Sendable, Hashable {
+        /// Where it has room: the phone shows it without a network.
+        case included
+        /// The phone fetches it.
+        case leftOut
+    }
 
     private enum Holder: Sendable {
         case owner(SessionAccountKey)

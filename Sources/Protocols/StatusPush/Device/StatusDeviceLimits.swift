@@ -15,9 +15,9 @@ extension StatusLimits {
     /// How often an advertisement is repeated when nothing has changed. Waku nodes keep history for weeks,
     /// and a sending client asks servers for one user once a day at most.
     public static let advertisementPeriod = Duration.seconds(24 * 3_600)
-    /// Other installations of the same account whose servers are advertised too.
+    /// Other installations of the same account, 16, whose servers are advertised too.
     public static let otherInstallations = 16
-    /// How long an installation is advertised by others after its own last advertisement.
+    /// How long an installation is advertised by others after its own last advertisement: 30 days.
     public static let otherInstallationLife = Duration.seconds(30 * 86_400)
     /// How many bytes are kept of what they advertise: with contacts only, each has a list of them for each
     /// of its servers. Half of what is kept of an account has room for it in hexadecimal; one that does not
@@ -27,7 +27,7 @@ extension StatusLimits {
     /// token of 4,096, has to stay below the 150 KiB that Waku nodes pass on. Contacts count where they
     /// alone may send.
     public static let deviceEntries = 2_000
-    /// Contacts that may be listed.
+    /// Contacts that may be listed: 1,500.
     public static let deviceContacts = 1_500
     /// Chats and people in one list of a registration: 64 bytes each.
     public static let deviceChats = 300
@@ -44,7 +44,7 @@ extension StatusLimits {
     public static let deliveredBytes = 64 << 10
     /// Objects in which the members of a push may stand: `message`, `data`, and a text that is JSON again.
     public static let deliveredDepth = 4
-    /// Messages that a phone remembers, to tell a repeat.
+    /// Messages that a phone remembers, 512, to tell a repeat.
     public static let rememberedMessages = 512
     /// Accounts of one phone.
     public static let deviceAccounts = 16

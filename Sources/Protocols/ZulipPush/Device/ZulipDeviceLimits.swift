@@ -2,7 +2,8 @@ import PushModel
 
 /// Bounds of the device's routine (§14.12), each with its clause or its reason.
 extension ZulipLimits {
-    /// How long it is normal that a registration is pending, after the login or an acknowledged call.
+    /// How long it is normal that a registration is pending, after the login or an acknowledged call: five
+    /// minutes.
     public static let registrationGrace = Duration.seconds(300)
     /// Waits after a call that found nobody: the n-th is drawn from half of d to d, d doubled n − 1 times.
     static let callRetry = DrawnWait(least: .seconds(5), most: .seconds(900))
@@ -12,8 +13,8 @@ extension ZulipLimits {
     static let longestWait = Duration.seconds(86_400 * 3 / 2)
     /// A call that the server refuses is made again at a start of the app, not within a day.
     static let refusalLife = Duration.seconds(86_400)
-    /// A call whose answer the app has not brought by then was lost, with the app: its own deadline is
-    /// shorter.
+    /// A call whose answer the app has not brought after two minutes was lost, with the app: its own deadline
+    /// is shorter.
     public static let callLife = Duration.seconds(120)
     /// Former ids open what arrives for so long: FCM may hold a message 28 days, APNs 30.
     public static let formerLife = Duration.seconds(30 * 86_400)

@@ -22,7 +22,7 @@ public struct OriginQueues: Sendable {
 
     /// What a poll finds.
     public enum Poll: Sendable, Hashable {
-        /// The body of the answer.
+        /// The body of the answer, JSON.
         case answer([UInt8])
         /// Nothing yet. To be asked again when an event comes, and at this moment at the latest, with
         /// ``OriginQueues/heartbeat(_:now:)``.

@@ -4,7 +4,14 @@ import WireFormats
 /// state and applies the events has what a new fetch gives.
 public enum ZulipEvent: Sendable, Hashable {
     /// How far a registration has come at the relay.
-    public enum Status: String, Sendable, Hashable { case pending, active, failed }
+    public enum Status: String, Sendable, Hashable {
+        /// The relay has not answered for good.
+        case pending
+        /// The relay has it.
+        case active
+        /// The relay refuses it.
+        case failed
+    }
 
     /// The members of a device of v12 that change. The outer `nil` leaves a member out, the inner is JSON's
     /// null, which clears it.

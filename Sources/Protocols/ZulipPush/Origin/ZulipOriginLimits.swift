@@ -29,9 +29,9 @@ public enum ZulipOriginLimits {
     public static let queuesPerUser = 100
     /// Events that nobody has read; a queue with more is closed. They are some hundred bytes each.
     public static let eventsPerQueue = 200
-    /// How long a queue stays that nobody polls, and after which silence a poll is answered.
+    /// How long a queue stays that nobody polls: ten minutes.
     public static let queueLife = Duration.seconds(600)
-    /// After this long without an event a poll is answered by a heartbeat.
+    /// After 25 seconds without an event a poll is answered by a heartbeat.
     public static let heartbeat = Duration.seconds(25)
     /// Pages of one run: a million ids are more than the relay keeps of a realm. What is left comes a day
     /// later.

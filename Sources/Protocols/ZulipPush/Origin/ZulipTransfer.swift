@@ -7,7 +7,7 @@ public enum ZulipTransfer {
     /// The host shows the secret below this path, behind its access token and followed by a slash.
     public static let path = "/api/v1/zulip-services/verify/"
 
-    /// For so long a relay takes the secret; the host shows it no longer.
+    /// For ten minutes a relay takes the secret; the host shows it no longer.
     public static let life = Duration.seconds(600)
 
     /// The secret in the relay's answer to ``ZulipOrigin/transfer(hostname:)``: 1 to 128 bytes; `nil` where

@@ -2,7 +2,12 @@ import Crypto
 public import PushModel
 
 /// One of APNs' two worlds. A device token lives in one of them (docs/push-services.md §2.1).
-public enum APNsEnvironment: String, Sendable, Hashable, CaseIterable { case production, sandbox }
+public enum APNsEnvironment: String, Sendable, Hashable, CaseIterable {
+    /// Of the App Store and TestFlight.
+    case production
+    /// Of builds that are signed for development.
+    case sandbox
+}
 
 /// A signing key as a developer downloads it: for tests and sandboxes.
 public struct APNsKey: Sendable {

@@ -80,7 +80,7 @@ public final class FCMSimulator: PushSimulator {
 // MARK: what a test turns and reads
 
 extension FCMSimulator {
-    /// What the send endpoint says of a device whose quota is used up.
+    /// What the send endpoint says of a device whose quota is used up, JSON.
     public static let deviceQuotaBody = FCMError.deviceQuota.body
 
     /// Makes an address (registration token or installation id) known, or changes what is known of it.

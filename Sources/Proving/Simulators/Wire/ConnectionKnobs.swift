@@ -147,11 +147,11 @@ public struct RequestFault: Sendable, Equatable {
 public enum AnswerDelay: Sendable, Equatable {
     /// At once.
     case none
-    /// Always so long.
+    /// Always so long, 0 or more.
     case fixed(Duration)
     /// Every span between the two is as likely as any other.
     case uniform(Duration, Duration)
-    /// Exponential with this mean, cut at ten times the mean.
+    /// Exponential with this mean, cut at 10 times the mean.
     case exponential(mean: Duration)
 
     /// A delay, drawn with 64 random bits.
