@@ -239,7 +239,7 @@ struct TidyTests {
         arguments: [
             ("zulip", "ZulipApp/AccountNotifications"), ("marmot", "MarmotApp/GroupNotifications"),
             ("nextcloud", "NextcloudApp/AccountPush"), ("session", "SessionApp/AccountWatch"),
-            ("status", "StatusApp/AccountPush")
+            ("status", "StatusApp/AccountPush"), ("app", "AppSupport/Phone")
         ])
     func snippets(_ guide: String, _ example: String) throws {
         let source = try Tree.text("Examples/Sources/\(example).swift")
