@@ -5,7 +5,11 @@ import PackageDescription
 let package = Package(
     name: "Examples",
     platforms: [.iOS(.v18), .macOS(.v15)],
-    dependencies: [.package(name: "Sealbell", path: "..")],
+    dependencies: [
+        .package(name: "Sealbell", path: ".."),
+        // For one scene of AppPeak alone; apps need no package but Sealbell.
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2")
+    ],
     targets: [
         // The loop and the network that all of them share.
         .target(name: "AppSupport", dependencies: [.product(name: "SealbellKit", package: "Sealbell")]),
@@ -27,7 +31,19 @@ let package = Package(
             dependencies: ["AppSupport", .product(name: "SessionPush", package: "Sealbell")]),
         .executableTarget(
             name: "StatusApp",
-            dependencies: ["AppSupport", .product(name: "StatusPush", package: "Sealbell")])
+            dependencies: ["AppSupport", .product(name: "StatusPush", package: "Sealbell")]),
+        // What opening a push needs of memory.
+        .executableTarget(
+            name: "AppPeak",
+            dependencies: [
+                "AppSupport",
+                .product(name: "ZulipPush", package: "Sealbell"),
+                .product(name: "NextcloudPush", package: "Sealbell"),
+                .product(name: "SessionPush", package: "Sealbell"),
+                .product(name: "StatusPush", package: "Sealbell"),
+                .product(name: "MarmotPush", package: "Sealbell"),
+                .product(name: "Crypto", package: "swift-crypto")
+            ])
     ],
     swiftLanguageModes: [.v6]
 )

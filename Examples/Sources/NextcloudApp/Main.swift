@@ -35,6 +35,8 @@ struct NextcloudApp {
         guard text == "Iago: see you at nine" else { throw Failure("it says what was sent") }
         print("the phone opens it: \(text ?? "")")
         try expectForeign(userInfo, login)
+        let delivered = Secret(try JSONSerialization.data(withJSONObject: userInfo))
+        try LeftPhone(kept: kept, push: delivered).writeIfWanted("nextcloud")
 
         guard try await restarted.leave() else { throw Failure("nothing is left anywhere") }
         print("the phone has left; the last words were \(cloud.asked.suffix(2))")

@@ -41,6 +41,8 @@ struct SessionApp {
             data.reveal({ String(decoding: $0, as: UTF8.self) }) == Frozen.text
         else { throw Failure("it says what was sent") }
         print("the extension opens it: \(data.count) bytes of \(message.hash)")
+        let delivered = Secret(try JSONSerialization.data(withJSONObject: Frozen.push))
+        try LeftPhone(kept: kept, push: delivered).writeIfWanted("session")
         await restarted.stored(message)
         guard let stored = keychain.load(), try AccountWatch.message(push, kept: stored) == nil else {
             throw Failure("a repeat is not shown")

@@ -28,6 +28,7 @@ struct ZulipApp {
         print("the extension opens it: \(text ?? "nothing")")
         guard text == "Iago: see you at nine" else { throw Failure("it says what was sent") }
         try expectForeign(push, kept)
+        try LeftPhone(kept: kept, push: Secret(sealed)).writeIfWanted("zulip")
 
         // The app ends, and starts again with what it saved: the same registration.
         let before = await server.heard.count
