@@ -19,7 +19,7 @@ help:
 	@echo 'make interop    run foreign peers against us, one row each'
 	@echo 'make fuzz       a million inputs for each parser and box opener (RUNS=… for another number, TARGET=… for one)'
 	@echo 'make simulate   the relay on simulated machines that crash and lie, by seed (SEEDS=20000 for more)'
-	@echo 'make doc        build the reference documentation into .build/doc'
+	@echo 'make doc        build the reference of every library, as an app sees it, into .build/doc'
 	@echo 'make sbom       name, version and licence of everything that is linked'
 
 run:

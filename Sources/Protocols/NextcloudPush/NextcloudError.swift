@@ -2,7 +2,7 @@ public import PushModel
 
 /// What this protocol's roles refuse, and why.
 public struct NextcloudError: PushError {
-    /// Frozen. ``NextcloudErrorAnswer`` has the status of each.
+    /// Frozen. `NextcloudErrorAnswer` has the status of each.
     public enum Code: String, Sendable, Hashable, CaseIterable {
         /// How the relay is asked: path, method, size, form. ``NextcloudError/sentence`` tells each.
         case unknownPath, wrongMethod, bodyTooLarge, tooManyEntries, malformedForm, malformedJSON

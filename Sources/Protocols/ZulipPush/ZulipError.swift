@@ -2,7 +2,7 @@ public import PushModel
 
 /// What this protocol's roles refuse, and why.
 public struct ZulipError: PushError {
-    /// Frozen. ``ZulipErrorAnswer`` has the status and the wire code of each.
+    /// Frozen. `ZulipErrorAnswer` has the status and the wire code of each.
     public enum Code: String, Sendable, Hashable, CaseIterable {
         /// Who asks: no credentials, or none of a server. ``ZulipError/sentence`` tells each.
         case missingAuthorization, malformedAuthorization, otherAuthorizationScheme, userInsteadOfServer

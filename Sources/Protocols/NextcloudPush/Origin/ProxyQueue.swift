@@ -141,7 +141,7 @@ public struct ProxyQueue: Sendable {
 
     /// Takes the answer to a call.
     ///
-    /// - Parameter rows: registrations, as ``ProxyVerdict/init(_:to:rows:)`` wants them.
+    /// - Parameter rows: registrations, as a ``ProxyVerdict`` wants them.
     /// - Returns: `nil` for a call that is not under way.
     public mutating func settle(
         _ id: UInt64, _ answer: NextcloudAnswer, rows: [RegisteredDevice], now: UnixTime,

@@ -9,7 +9,7 @@ public struct StatusContent: Sendable {
     public let chat: Secret?
     /// The id of the message, 1 to 255 bytes; `nil`: not told, fetch what is new.
     public let id: Secret?
-    /// What the sender put in, at most ``StatusLimits/noteBytes``; `nil`: not in the push.
+    /// What the sender put in, with ``id`` 397 bytes at most; `nil`: not in the push.
     public let content: Secret?
     /// Who sealed ``content``; `nil` together with it. Whether that is a contact, the app knows.
     public let author: PublicPoint?

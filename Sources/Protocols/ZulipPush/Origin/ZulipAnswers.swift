@@ -118,8 +118,8 @@ public enum ZulipRegistrationOutcome: Sendable, Hashable {
     case done(deviceID: Int64?)
     /// For good; the code, in upper case, goes to the device.
     case failed(code: String, tells: ZulipAlert?)
-    /// Later, with back-off: ``ZulipOrigin/retryDelay(_:asked:using:)``. `tells`: something that time alone
-    /// does not mend, to be told once for a registration.
+    /// Later, with back-off: ``ZulipOrigin/retryDelay(_:asked:first:longest:using:)``. `tells`: something
+    /// that time alone does not mend, to be told once for a registration.
     case retry(tells: ZulipAlert?)
 }
 
