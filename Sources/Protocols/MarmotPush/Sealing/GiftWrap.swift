@@ -27,7 +27,7 @@ public enum GiftWrap {
     /// - Parameter keys: the server's; two while it changes its key.
     /// - Returns: the key that the wrap is for.
     /// - Throws: `.wrongKind`, `.tooLarge`, `.wrongRecipient`.
-    public static func addressee(
+    package static func addressee(
         of wrap: NostrEvent, among keys: [XOnlyKey]
     ) throws(MarmotError) -> XOnlyKey {
         guard wrap.kind == NostrKind.giftWrap else { throw MarmotError(.wrongKind) }
@@ -41,7 +41,7 @@ public enum GiftWrap {
     /// Step 2: id and signature of the wrap.
     ///
     /// - Throws: `.badSignature`.
-    public static func verify(_ wrap: NostrEvent) throws(MarmotError) {
+    package static func verify(_ wrap: NostrEvent) throws(MarmotError) {
         guard wrap.isSigned else { throw MarmotError(.badSignature) }
     }
 
@@ -51,7 +51,7 @@ public enum GiftWrap {
     /// - Parameter wrap: one that ``verify(_:)`` let pass.
     /// - Throws: `.doesNotOpen`; `.malformedInside` for what is no event; `.wrongKind`; `.badSignature` of a
     ///   seal or of a 446 that has or needs one; `.authorMismatch`; `.badRumorID`.
-    public static func open(_ wrap: NostrEvent, with pair: Secp256k1KeyPair) throws(MarmotError) -> Opened {
+    package static func open(_ wrap: NostrEvent, with pair: Secp256k1KeyPair) throws(MarmotError) -> Opened {
         let inner = try layer(in: wrap, with: pair)
         switch inner.kind {
         case NostrKind.trigger:
@@ -100,18 +100,18 @@ public enum GiftWrap {
     // MARK: writing
 
     /// What one layer needs beside its content.
-    public struct Layer: Sendable {
+    package struct Layer: Sendable {
         /// Seconds; up to two days back, never ahead (NIP-59).
-        public var createdAt: Int64
+        package var createdAt: Int64
         /// 32 random bytes for NIP-44.
-        public var nonce: [UInt8]
+        package var nonce: [UInt8]
         /// 32 random bytes for the signature.
-        public var auxiliary: [UInt8]
+        package var auxiliary: [UInt8]
 
         /// - Parameter createdAt: Unix seconds.
         /// - Parameter nonce: 32 random bytes.
         /// - Parameter auxiliary: 32 random bytes.
-        public init(createdAt: Int64, nonce: [UInt8], auxiliary: [UInt8]) {
+        package init(createdAt: Int64, nonce: [UInt8], auxiliary: [UInt8]) {
             self.createdAt = createdAt
             self.nonce = nonce
             self.auxiliary = auxiliary
@@ -130,7 +130,7 @@ public enum GiftWrap {
     ///
     /// - Parameter author: the pair of the event's `pubkey`.
     /// - Throws: `.tooMuchContent`; `.authorMismatch` when the event names another author.
-    public static func seal(
+    package static func seal(
         _ rumor: NostrEvent, by author: Secp256k1KeyPair, to server: XOnlyKey, _ layer: Layer,
         prefix: NIP44.Prefix = .short
     ) throws(MarmotError) -> NostrEvent {
@@ -147,7 +147,7 @@ public enum GiftWrap {
     ///
     /// - Parameter inner: a seal, or a signed 446.
     /// - Throws: `.tooMuchContent`.
-    public static func wrap(
+    package static func wrap(
         _ inner: NostrEvent, by wrapper: Secp256k1KeyPair, to server: XOnlyKey, _ layer: Layer,
         prefix: NIP44.Prefix = .short
     ) throws(MarmotError) -> NostrEvent {

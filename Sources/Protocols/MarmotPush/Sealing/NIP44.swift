@@ -1,14 +1,14 @@
 import Primitives
-public import PushModel
-public import Secp256k1Keys
+package import PushModel
+package import Secp256k1Keys
 import WireFormats
 
 /// NIP-44 version 2: base64 of 0x02 ‖ nonce (32 bytes) ‖ ciphertext ‖ authenticator (32 bytes).
 ///
 /// Our own words for it are encrypt and decrypt: in Nostr rooms *seal* is an event of kind 13.
-public enum NIP44 {
+package enum NIP44 {
     /// Nonce of one message, random.
-    public static let nonceBytes = 32
+    package static let nonceBytes = 32
     /// Version, nonce, authenticator.
     private static let frameBytes = 65
     /// The shortest payload there is, before and after base64 (NIP-44, "Decryption").
@@ -16,7 +16,7 @@ public enum NIP44 {
     private static let leastCharacters = 132
 
     /// How the plaintext's length is written in front of it.
-    public enum Prefix: Sendable {
+    package enum Prefix: Sendable {
         /// Two bytes; up to 65,535 bytes of text. What every reader reads.
         case short
         /// Two zero bytes and four more, for texts of 65,536 bytes and up (since June 2026). Shorter texts
@@ -27,7 +27,7 @@ public enum NIP44 {
     /// The key that two parties share: HKDF-extract of the raw shared X, salt `nip44-v2`.
     ///
     /// - Returns: 32 bytes.
-    public static func conversationKey(_ pair: Secp256k1KeyPair, _ peer: XOnlyKey) -> Secret {
+    package static func conversationKey(_ pair: Secp256k1KeyPair, _ peer: XOnlyKey) -> Secret {
         HKDF256.extract(salt: Array("nip44-v2".utf8), input: pair.sharedX(with: peer))
     }
 
@@ -37,7 +37,7 @@ public enum NIP44 {
     /// - Returns: the payload, in base64.
     /// - Throws: `.malformedKey` for a key or nonce of another length; `.tooMuchContent` for an empty text,
     ///   one that the prefix cannot tell, or one whose payload would exceed ``MarmotLimits/payloadBytes``.
-    public static func encrypt(
+    package static func encrypt(
         _ plain: Secret, key: Secret, nonce: [UInt8], prefix: Prefix = .short
     ) throws(MarmotError) -> Secret {
         guard key.count == 32, nonce.count == nonceBytes else { throw MarmotError(.malformedKey) }
@@ -68,7 +68,7 @@ public enum NIP44 {
     ///
     /// - Parameter payload: base64.
     /// - Throws: `.doesNotOpen`, whatever the reason; `.malformedKey` for a key of another length.
-    public static func decrypt(_ payload: Secret, key: Secret) throws(MarmotError) -> Secret {
+    package static func decrypt(_ payload: Secret, key: Secret) throws(MarmotError) -> Secret {
         guard key.count == 32 else { throw MarmotError(.malformedKey) }
         let bytes = try payload.reveal { (text) throws(MarmotError) in try decoded(text) }
         return try bytes.reveal { (bytes) throws(MarmotError) in

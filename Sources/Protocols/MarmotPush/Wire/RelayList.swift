@@ -69,14 +69,14 @@ public struct RelayList: Sendable {
 }
 
 /// Proof to a relay of who is asking: an event of kind 22242 (NIP-42).
-public enum AuthEvent {
+package enum AuthEvent {
     /// Makes the event.
     ///
     /// - Parameter relay: the address as it was dialled.
     /// - Parameter challenge: the connection's latest.
     /// - Parameter createdAt: Unix seconds.
     /// - Parameter auxiliary: 32 random bytes for the signature.
-    public static func make(
+    package static func make(
         relay: String, challenge: String, at createdAt: Int64, by pair: Secp256k1KeyPair, auxiliary: [UInt8]
     ) -> NostrEvent {
         .signed(
@@ -88,7 +88,7 @@ public enum AuthEvent {
     /// The relay's side: who has proven itself.
     ///
     /// - Throws: `.wrongKind`; `.malformedEvent` when relay, challenge or time do not fit; `.badSignature`.
-    public static func check(
+    package static func check(
         _ event: NostrEvent, relay: String, challenge: String, now: Int64
     ) throws(MarmotError) -> XOnlyKey {
         guard event.kind == NostrKind.authentication else { throw MarmotError(.wrongKind) }

@@ -4,7 +4,7 @@ package import Primitives
 package import PushModel
 
 /// The ciphers of one layer of an onion request (§7.1). What is sealed is nonce ‖ ciphertext ‖ tag.
-public enum OnionCipher: String, Sendable, Hashable, CaseIterable {
+package enum OnionCipher: String, Sendable, Hashable, CaseIterable {
     /// XChaCha20-Poly1305 with a nonce of 24 bytes: today's apps.
     case xchacha20
     /// AES-256-GCM with a nonce of 12 bytes: older ones.

@@ -1,7 +1,7 @@
 package import PushModel
 
 /// A push service, by the name that servers know it by (§8.3).
-public enum SessionService: String, Sendable, Hashable, CaseIterable {
+package enum SessionService: String, Sendable, Hashable, CaseIterable {
     /// Apple's service.
     case apns
     /// Apple's service for apps under development.
