@@ -57,7 +57,9 @@ package struct Moment: Sendable {
 
 /// What the app runs on.
 public enum DevicePlatform: Sendable, Hashable, CaseIterable {
+    /// iPhones, iPads, Macs: tokens of APNs.
     case apple
+    /// Tokens of FCM.
     case android
     /// Registers nothing, and may wake others.
     case desktop

@@ -5,6 +5,7 @@ import PushModel
 public struct BurstWindow: Sendable {
     private var open: [[UInt8]: ContinuousClock.Instant] = [:]
 
+    /// Nothing is collected yet.
     public init() {}
 
     /// When ``due(at:)`` should next be called; `nil` when nothing is collected.
@@ -24,13 +25,13 @@ public struct BurstWindow: Sendable {
         return false
     }
 
-    /// Groups whose window has closed.
+    /// Groups whose window has closed: bytes of their ids, the first to close first.
     public mutating func due(at now: ContinuousClock.Instant) -> [[UInt8]] {
         let due = open.filter { $0.value <= now }.sorted { $0.value < $1.value }.map(\.key)
         for group in due { open[group] = nil }
         return due
     }
 
-    /// The group was left: nobody is to be woken for it.
+    /// The group with these bytes as its id was left: nobody is to be woken for it.
     public mutating func forget(_ group: [UInt8]) { open[group] = nil }
 }

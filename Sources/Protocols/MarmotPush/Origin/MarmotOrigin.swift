@@ -16,19 +16,25 @@ public struct MarmotOrigin: Sendable {
         /// Relays that an app was built with, for servers of which no list was found.
         public var fallbacks: [XOnlyKey: [String]] = [:]
 
+        /// Nothing has been learned yet.
         public init() {}
     }
 
     /// One event to publish, to all of these relays.
     public struct Trigger: Sendable {
+        /// Key of the notification server that it is for.
         public let server: XOnlyKey
+        /// What its tokens are encrypted in: one trigger has one format.
         public let format: TokenFormat
         /// Kind 1059, by a key that signs nothing else.
         public let wrap: NostrEvent
+        /// `wss` addresses, each once.
         public let relays: [String]
     }
 
+    /// What to publish for one message.
     public struct Notification: Sendable {
+        /// At least one for each server and format.
         public var triggers: [Trigger] = []
         /// Servers of which no usable relay is known: fetch their lists of kind 10050, by these relays where
         /// there are any, and notify anew.

@@ -4,15 +4,17 @@ import WireFormats
 
 /// An encrypted token as gossip carries it and the store keeps it (docs/conformance/marmot.md).
 public struct GossipToken: Sendable {
+    /// Of ``box``.
     public let format: TokenFormat
-    /// The encrypted token, as ``TokenBox`` makes it.
+    /// The encrypted token, as ``TokenBox`` makes it; as many bytes as ``format`` has.
     public let box: Secret
     /// The key that it is encrypted to.
     public let server: XOnlyKey
     /// A relay of that server, as the token's owner knows it. At most ``MarmotLimits/relayURLBytes``.
     public let relayHint: String?
 
-    /// - Throws: `.malformedGossip` for a box of another size than the format has, or too long a hint.
+    /// - Parameter box: as many bytes as the format has.
+    /// - Throws: `.malformedGossip` for a box of another size, or too long a hint.
     public init(
         _ format: TokenFormat, box: Secret, server: XOnlyKey, relayHint: String? = nil
     ) throws(MarmotError) {

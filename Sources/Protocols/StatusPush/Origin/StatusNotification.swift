@@ -6,11 +6,12 @@ public struct StatusNotification: Sendable {
     public enum Occasion: Sendable {
         /// A message in a chat of two.
         case direct
-        /// A message in a group chat.
+        /// A message in a group chat; its id, UTF-8.
         case group(chat: Secret)
-        /// In a public or community chat, for somebody who was mentioned or whose message is replied to.
+        /// In a public or community chat (its id, UTF-8), for somebody who was mentioned or whose message is
+        /// replied to.
         case mention(chat: Secret)
-        /// Somebody asks to join a community; for those who manage it.
+        /// Somebody asks to join a community (its id, UTF-8); for those who manage it.
         case joinRequest(community: Secret)
     }
 

@@ -5,19 +5,19 @@ extension StatusLimits {
     static let noteBytes = 400
     /// Fewest installations that a message for all of them goes to (RFC 59, "Sending a push notification").
     public static let leastInstallations = 3
-    /// Most of them, whatever is asked for.
+    /// Most of them, whatever is asked for: 32.
     public static let mostInstallations = 32
-    /// People about whom something is remembered: contacts, and members of groups.
+    /// People (2,000) about whom something is remembered: contacts, and members of groups.
     public static let originTargets = 2_000
     /// Servers and installations of one of them.
     public static let targetCoordinates = 64
     /// Notifications for one person each that are not yet settled.
     public static let originJobs = 1_000
-    /// Queries, and requests, whose answers are awaited. More wait for room: what is late makes way.
+    /// Queries, and requests, whose answers are awaited: 256. More wait for room: what is late makes way.
     public static let originCalls = 256
     /// One server answers at once or not at all: the specification names this wait.
     public static let answerWait = Duration.seconds(3)
-    /// How long history of a contact code may take before the servers are asked instead.
+    /// How long history of a contact code may take, five seconds, before the servers are asked instead.
     public static let historyWait = Duration.seconds(5)
     /// A late answer still counts for so long.
     public static let lateAnswer = Duration.seconds(60)
@@ -25,6 +25,7 @@ extension StatusLimits {
     public static let queryPeriod = Duration.seconds(24 * 3_600)
     /// The pause after the nth attempt is n · 2^n times this (§12), and attempts are four at most.
     public static let requestPause = Duration.seconds(2)
+    /// Attempts of one notification: 4 (§12).
     public static let requestAttempts = 4
     /// Notifications in one request: the relay's own bound is not below it.
     public static let notificationsAtOnce = 50
