@@ -24,7 +24,7 @@ struct OriginWithdrawCommand: SealbellCommand {
             for id in ids { json.string(id) }
             json.endArray()
         }
-        adminListener.show(answer, shell) { 
+        adminListener.show(answer, shell) {
             ["\($0["id"]?.string ?? "")  owed to \($0["devices"]?.int64 ?? 0) devices"]
         }
         return .done
