@@ -3,17 +3,17 @@ import PushModel
 /// Which addresses wait because the service has refused them for themselves, and how many requests to each
 /// are under way (decision 0080). A value.
 ///
-/// A phone has a quota of its own at its push service. What it has used up is its own wait: later pushes to
-/// it queue behind the one that was refused, the wait doubles with each further refusal, and when it is over
-/// one request finds out for all. Each acceptance then allows one more at once. Nobody else waits.
+/// Each phone has its own quota at its push service. When it is used up, only this phone's pushes wait: they
+/// queue behind the one that was refused, the wait doubles with each further refusal, and when it ends, one
+/// request finds out for all of them. Each acceptance then allows one more request at once.
 ///
-/// Bounded: with ``DeliveryLimits/waitingAddresses`` in it, a further address is not remembered, and is asked
-/// by each of its pushes, which back off one by one.
+/// Bounded by ``DeliveryLimits/waitingAddresses``: a further address is not remembered, and its pushes back
+/// off one by one.
 struct AddressWaits: Sendable {
     private struct Wait: Sendable {
         /// In a row.
         var refusals = 0
-        /// Not before then does a push leave, and a call.
+        /// Before this moment no push leaves, and no call.
         var until: ContinuousClock.Instant
         var callsUntil: ContinuousClock.Instant
         /// Pushes that were put off since it was answered last: each comes back behind the one before it.
@@ -31,7 +31,7 @@ struct AddressWaits: Sendable {
     }
 
     /// Requests under way, of addresses that share the lowest bits: an array, because every push pays for it.
-    /// Two that share a place hold each other up only where one of them is busy.
+    /// Two addresses that share a place delay each other only when one of them is busy.
     private var underWay = [UInt16](repeating: 0, count: places)
     private static let places = 4_096
     private var waits: [Int: Wait] = [:]
@@ -71,8 +71,8 @@ struct AddressWaits: Sendable {
 
     /// How long a push must wait for its address; `nil`: it may leave.
     ///
-    /// Those that wait come back one behind the other, in their order, and what has not waited yet goes
-    /// behind them: else a flood would always be there first when a wait is over.
+    /// Pushes that wait come back one after the other, in their order, and pushes that have not waited yet go
+    /// behind them: otherwise a flood would always be first when a wait ends.
     ///
     /// - Parameter hasWaited: it has been put off before, or comes from the store.
     mutating func wait(
@@ -81,7 +81,7 @@ struct AddressWaits: Sendable {
         let busy = Int(underWay[Self.place(address)])
         if busy < window, waits.isEmpty { return nil }
         guard let wait = waits[address] else {
-            // Where there is no room to count what it may have, it may have everything.
+            // If there is no room to count an address's requests, they are not limited.
             guard busy >= window, hasRoom else { return nil }
             waits[address] = Wait(until: instant, callsUntil: instant, window: window)
             return tickSpan
@@ -118,7 +118,7 @@ struct AddressWaits: Sendable {
         if underWay[place] < .max { underWay[place] += 1 }
     }
 
-    /// A request is under way no more.
+    /// A request is no longer under way.
     mutating func ended(_ address: Int) {
         let place = Self.place(address)
         if underWay[place] > 0 { underWay[place] -= 1 }
@@ -132,7 +132,7 @@ struct AddressWaits: Sendable {
     ) {
         guard answer.isAnswered else { return }
         if case .retry(let after) = answer.outcome {
-            // Where it waits already, whatever puts off what it is sent is one refusal more.
+            // If the address waits already, another answer that puts off its push counts as one more refusal.
             let isRefusal =
                 Self.isRefusal(answer) || Throttle.isRefusal(answer) && waits[address]?.refusals ?? 0 > 0
             if isRefusal { refuse(address, asked: after, at: instant, random: random) }
@@ -140,7 +140,7 @@ struct AddressWaits: Sendable {
         }
         // Nearly always empty.
         guard !waits.isEmpty, var wait = waits[address] else { return }
-        // What left before the wait began does not end it.
+        // A request that left before the wait began does not end it.
         guard wait.refusals == 0 || wait.callsUntil <= instant else { return }
         wait.refusals = 0
         (wait.until, wait.callsUntil, wait.turns) = (instant, instant, 0)
@@ -159,7 +159,7 @@ struct AddressWaits: Sendable {
         guard waits[address] != nil || hasRoom else { return }
         var wait = waits[address] ?? Wait(until: instant, callsUntil: instant, window: 1)
         let floor = min(max(after ?? .zero, .zero), asked)
-        // What left before the wait began says the same once more.
+        // A request that left before the wait began only repeats what is known.
         let isNews = wait.refusals == 0 || wait.callsUntil <= instant
         if isNews { (wait.refusals, wait.turns) = (wait.refusals + 1, 0) }
         let delay = isNews ? delay(after: wait.refusals, random) : .zero
@@ -186,8 +186,8 @@ struct AddressWaits: Sendable {
 
     private var hasRoom: Bool { waits.count < most }
 
-    /// What is not under way any more, and has been accepted since or has waited out its last refusal as long
-    /// as the longest takes.
+    /// Addresses without a request under way that have been accepted since, or whose last refusal is longer
+    /// ago than the longest wait.
     private mutating func forget(_ instant: ContinuousClock.Instant) {
         let gone = waits.filter { address, wait in
             underWay[Self.place(address)] == 0 && (wait.refusals == 0 || wait.until + cap <= instant)

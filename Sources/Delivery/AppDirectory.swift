@@ -26,7 +26,7 @@ package struct AppDirectory: Sendable {
 
     enum LaneChoice: Sendable, Equatable {
         case lane(LaneName)
-        /// What is known of the address decides, and else what is answered.
+        /// What is known of the address decides; otherwise the answer does.
         case either(LanePair)
 
         /// `nil` when the app has no lane there.

@@ -47,8 +47,8 @@ package struct Attempt: Sendable, Hashable {
     }
 }
 
-// Each push asks these two dozen times. A pattern costs an instruction or two; a comparison is a call into
-// the module of the type, and for an outcome, which may have a time in it, several.
+// Each push asks these questions two dozen times. A pattern costs an instruction or two; a comparison is a
+// call into the type's module, and several calls for an outcome, which may contain a time.
 
 extension Outcome {
     var isAccepted: Bool { if case .accepted = self { true } else { false } }

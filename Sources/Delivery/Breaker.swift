@@ -14,7 +14,7 @@ package struct Breaker: Sendable {
         case none, halted(Cause)
         /// A push was accepted, or refused by a word that only a good credential is given.
         case resumed
-        /// Another origin came: what halted the lane is no reason any more.
+        /// Another origin came, so what halted the lane is no longer a reason.
         case reopened
     }
 
@@ -75,9 +75,9 @@ package struct Breaker: Sendable {
         return answer.isAnswered && answer.reason.meaning.contains(.doubtsCredential)
     }
 
-    /// Answers that only a good credential is given. What a service says of an address that it knows, it says
-    /// to a credential that it took: a lane of which only dead addresses are left to probe with would wait
-    /// for an acceptance for ever.
+    /// Answers that only a good credential is given. A service says something about an address only to a
+    /// credential that it has accepted. Without this rule, a lane that has only dead addresses left to probe
+    /// with would wait for an acceptance for ever.
     package static func provesCredential(_ answer: Answer) -> Bool {
         answer.isAnswered
             && (answer.outcome.isAccepted || answer.reason.meaning.contains(.provesCredential))
@@ -90,10 +90,10 @@ package struct Breaker: Sendable {
     package mutating func note(
         _ answer: Answer, address: Int, origin: Digest16?, proofs: Int = 0, at now: ContinuousClock.Instant
     ) -> Change {
-        // Whatever the service answered, the app has that origin.
+        // The app has this origin, whatever the service answered.
         if let origin, answer.isAnswered { origins.note(origin, at: now) }
         if Self.isCredentialFault(answer) { return faulted(answer, proofs) }
-        // What was refused here, or never answered, is no word of the service.
+        // An answer that our own side made, or none at all, says nothing about the service.
         guard answer.isAnswered else { return .none }
         if Self.provesCredential(answer) { (faults, faultsSinceProof) = (0, 0) }
         if answer.outcome.isAccepted {
@@ -116,8 +116,8 @@ package struct Breaker: Sendable {
         return .halted(.targets)
     }
 
-    /// A fault of the credential halts when it is one of several in a row. What our own side has found out by
-    /// asking several times is no stray.
+    /// A fault of the credential halts when it is one of several in a row. A fault that our own side found by
+    /// asking several times is not a stray.
     private mutating func faulted(_ answer: Answer, _ proofs: Int) -> Change {
         if proofs != self.proofs { (self.proofs, faultsSinceProof) = (proofs, 0) }
         faults += 1
@@ -141,7 +141,7 @@ package struct Breaker: Sendable {
     /// wait in it.
     package var isNearHalt: Bool { state == .open && recent.count + 1 >= addresses }
 
-    /// A probe to somebody who was lately accepted was not: the next one goes to another.
+    /// A probe to somebody who was accepted lately was refused: the next probe goes to somebody else.
     package mutating func doubt(_ origin: Digest16) { accepted.forget(origin) }
 
     private var hasEnoughAddresses: Bool {
@@ -151,8 +151,8 @@ package struct Breaker: Sendable {
     private func hasEnoughWitnesses(_ now: ContinuousClock.Instant) -> Bool {
         let seen = Set(recent.compactMap { $0?.origin })
         guard seen.count >= min(witnesses, origins.count(at: now)) else { return false }
-        // Anyone who makes up addresses makes up origins too, where anybody may sign up. Those that were
-        // lately accepted are somebody's, and it is they who would be halted.
+        // Where anybody may sign up, somebody who invents addresses invents origins too. Origins that were
+        // accepted lately are real, and they are the ones that a halt would hurt.
         return accepted.areAmong(seen, atMost: witnesses, at: now)
     }
 

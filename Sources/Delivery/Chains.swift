@@ -1,7 +1,7 @@
 /// Chains through the places of an array: who stands before and behind each place. A place is in one chain of
 /// these at a time, and every step takes constant time.
 struct Chains: Sendable {
-    /// The ends of one chain. Whoever owns it keeps it.
+    /// The ends of one chain. The owner of the chain keeps them.
     struct Ends: Sendable {
         /// -1: it is empty.
         fileprivate(set) var first = -1
@@ -19,7 +19,7 @@ struct Chains: Sendable {
     /// The place behind, in its chain; -1: none.
     func next(of place: Int) -> Int { links[place].next }
 
-    /// One place more, in no chain.
+    /// Adds a place that is in no chain.
     mutating func addPlace() { links.append((-1, -1)) }
 
     mutating func append(_ place: Int, to chain: inout Ends) {

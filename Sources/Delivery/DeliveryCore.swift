@@ -12,7 +12,7 @@ final class DeliveryCore: Sendable {
         /// Lanes that a reload replaced and that still send what is volatile.
         var leaving: [any LaneHandle] = []
         var stamps: [LaneName: Int] = [:]
-        /// Lanes that are made now give back what is durable, as all others do (``Reclaim``).
+        /// New lanes give durable pushes back to the store, as all others do (``Reclaim``).
         var handsBack = false
         /// The lanes have been stopped, and no more are made.
         var isStopping = false
@@ -57,7 +57,7 @@ final class DeliveryCore: Sendable {
     let tolls: TollShelf
     let table: Mutex<Table>
     let observer: DeliveryObserver
-    /// What custody and records end by.
+    /// The clock by which custody and records end.
     let clock: DoubtedClock
 
     init(
@@ -84,8 +84,8 @@ final class DeliveryCore: Sendable {
         outbox.ended.hear { [weak self] in self?.revoke($0) }
     }
 
-    /// Pushes have ended with their registrations: what lanes hold of them is not sent any more, and whoever
-    /// waits for their first outcome hears that nothing comes of them.
+    /// Pushes have ended with their registrations: lanes no longer send them, and replies that wait for their
+    /// first outcome are told that they will not be sent.
     private func revoke(_ ids: [PushID]) {
         revoked.note(ids, at: world.instant())
         let all = Set(ids)
@@ -116,7 +116,8 @@ final class DeliveryCore: Sendable {
         return ticking.reduce(pushes) { others, lane in lane.keep(others, term: term) }
     }
 
-    /// Every lane gives back what is durable, or none does any more, with those that are made from now on.
+    /// Makes every lane, including those made from now on, give durable pushes back to the store, or ends
+    /// that.
     func handBack(_ handsBack: Bool) {
         let lanes = table.withLock { table in
             table.handsBack = handsBack

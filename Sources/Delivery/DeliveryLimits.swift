@@ -46,25 +46,25 @@ package struct DeliveryLimits: Sendable {
     /// Answers in a row by which a service asks for time, before the lane itself is slowed: as many as the
     /// breaker looks back over.
     package var throttleRefusals = 100
-    /// Distinct addresses that these must be about, else the addresses wait instead of the lane: what one
-    /// stranger's phone or two are refused is no word about the service.
+    /// Distinct addresses that these must be about, else the addresses wait instead of the lane: a refusal
+    /// that concerns one or two strangers' phones says nothing about the service.
     package var throttleAddresses = 3
-    /// Addresses that wait because the service has refused them for themselves, in each lane: about 100
-    /// bytes each. With as many a further one is not remembered, and its pushes back off one by one.
+    /// Addresses that wait because the service has refused them for themselves, in each lane: about 100 bytes
+    /// each. When there are as many, a further one is not remembered, and its pushes back off one by one.
     package var waitingAddresses = 4_096
     /// Requests to one address that may be under way before any was accepted; each acceptance allows one
     /// more. A backlog for one phone must not find out a thousand times at once that it was too much.
     package var addressWindow = 16
     /// The longest that a call waits for its address by our own rule: a phone whose quota is full should ring
-    /// when there is room again, and twelve requests a minute trouble nobody.
+    /// when there is room again, and twelve requests a minute are no burden.
     package var addressCallWait: Duration = .seconds(5)
     /// Settlements joined into one commit: beyond a thousand rows a commit gains nothing.
     package var settleBatch = 1_024
     /// Settlements waiting for the store. Lanes stop sending beyond it, so that a store that fails cannot let
     /// answers pile up.
     package var settleBacklog = 16_384
-    /// The same while the store refuses some: one commit's worth, for each of them would be sent again after
-    /// a restart.
+    /// The same while the store refuses some: one commit's worth, because each of them would be sent again
+    /// after a restart.
     package var refusedBacklog = 1_024
     /// Replies that wait for first attempts. Beyond it a reply goes out at once, with its pushes as pending.
     package var waitingReplies = 50_000
@@ -84,7 +84,8 @@ package struct DeliveryLimits: Sendable {
     /// divided by relays: each sees a part of the answers, and fewer addresses would halt quiet lanes.
     package var breakerAnswers = 100
     package var breakerAddresses = 20
-    /// Origins that these addresses must belong to, where the app has as many: nobody halts a lane of others.
+    /// Origins that these addresses must belong to, if the app has as many, so that no single origin can halt
+    /// a lane that others use.
     package var breakerWitnesses = 3
     /// How long an origin that was heard of in a lane counts as one that the app has. Longer, and an app
     /// whose other origins are silent at night would lose registrations that a halt should spare.
@@ -97,10 +98,10 @@ package struct DeliveryLimits: Sendable {
     /// and its last. A service does not notice a dozen requests a minute, and a call that comes when it is
     /// back waits no longer than this.
     package var silentCap: Duration = .seconds(5)
-    /// With something to send and without a word of the service for so long, an operator is told.
+    /// If there is something to send and the service has not answered for this long, an operator is told.
     package var unansweredAfter: Duration = .seconds(60)
     /// Destinations that a lane remembers, where pushes name them: ten kilobytes each at most. Anyone who may
-    /// name hosts can make others forgotten, which costs these a few tries.
+    /// name hosts can push others out of this memory, which costs those a few tries.
     package var destinations = 1_024
     /// Origins that a destination remembers as accepted, beside the last sixteen: a lane's 4,096 for each
     /// would be hundreds of megabytes.
@@ -113,10 +114,10 @@ package struct DeliveryLimits: Sendable {
     /// server that never answers.
     package var doubtfulRequests = 8
     /// Pushes that a destination or an address puts off come back this far behind each other, `retryAfterCap`
-    /// at most: what one that is out costs the store is twenty rows a second.
+    /// at most: a destination that does not answer costs the store twenty rows a second.
     package var destinationReturns: Duration = .milliseconds(50)
     /// Sends of a push whose fate stays unknown, once the service speaks to others: each may have arrived,
-    /// and a device that is shown the same four times has seen it. A call has one.
+    /// and after four notifications the user has seen it. A call is sent once.
     package var unknownSends = 4
     /// The wait behind the first of them when no answer can come any more, because its connection ended,
     package var unknownBase: Duration = .seconds(2)
@@ -124,8 +125,8 @@ package struct DeliveryLimits: Sendable {
     package var lateBase: Duration = .seconds(15)
     /// Both grow by this factor with each further one, up to ``retryAfterCap``.
     package var unknownGrowth = 4
-    /// Attempts at a push that met answers which nobody can read: a front end that is out for a minute or two
-    /// is survived, and a request that it will never pass on does not stay for ever.
+    /// Attempts at a push whose answers cannot be read: enough to survive a front end that is out for a
+    /// minute or two, and an end for a request that it will never pass on.
     package var unreadableAttempts = 6
     /// Pushes that a late answer has ended and that are not met again: some half a megabyte for a lane.
     package var lateEnds = 8_192
@@ -136,12 +137,12 @@ package struct DeliveryLimits: Sendable {
     /// Volatile pushes of all lanes together, which have no store to wait in: as many as the deployed server
     /// queues (docs/conformance/marmot.md), some 10 MiB. What comes beyond is dropped and counted.
     package var volatilePushes = 10_000
-    /// How long a lane that stops goes on sending what is volatile, because nobody else will.
+    /// How long a stopping lane goes on sending volatile pushes, because no other process has them.
     package var volatileDrain: Duration = .seconds(10)
     /// Addresses of volatile pushes whose environment is remembered, in memory only.
     package var volatileEnvironments = 10_000
-    /// How long a stop waits for requests under way: nearly all are answered by then, and who stops a process
-    /// gives it 30 s. What is not answered is of unknown fate, and its row says so.
+    /// How long a stop waits for requests under way: nearly all are answered by then, and service managers
+    /// wait 30 s. The fate of a request without an answer is unknown, and its row says so.
     package var drain: Duration = .seconds(12)
     /// How long an operator's test push waits for a connection, and then for its answer: together below the
     /// admin listener's deadline, for two environments behind each other too.
@@ -151,17 +152,19 @@ package struct DeliveryLimits: Sendable {
     /// How long a call is held that finds no room, or no store, its reply's wait included: an origin gives
     /// a call up after 15 s (docs/conformance/zulip.md), and the way there and back takes some of them.
     package var hold: Duration = .seconds(12)
-    /// How long before a call is answered in its place its stay ends, so that it answers itself: some ticks.
+    /// How long before the listener would answer in its place a call's stay ends, so that the call answers
+    /// itself: some ticks.
     package var holdMargin: Duration = .milliseconds(500)
-    /// Calls that are held at the same time: an eighth of what a listener lets be under way, so that those
-    /// who wait for the store never keep out those who ask for something else.
+    /// Calls that are held at the same time: an eighth of what a listener lets be under way, so that calls
+    /// that wait for the store never keep out other calls.
     package var heldCalls = 1_000
     /// What they keep in memory, all together: four of the largest calls, thousands of usual ones.
     package var heldBytes = 16 << 20
-    /// Between looks on behalf of those who are held when nothing has happened.
+    /// The time between looks on behalf of held calls when nothing has happened.
     package var holdPoll: Duration = .seconds(1)
-    /// How far ahead of its pace an origin may be: what is put off arrives at most so much late. Less than
-    /// the longest back-off, because a push that waits longer was put off by a clock that has been set back.
+    /// How far ahead of its pace an origin may be: a push that is put off arrives at most this much late. It
+    /// is less than the longest back-off, because a push that waits longer was put off by a clock that was
+    /// since set back.
     package var paceAhead: Duration = .seconds(10 * 60)
     /// Pushes of one origin that its pace may put off: a twentieth of the outbox's bound by default, so that
     /// no single origin fills it.

@@ -1,22 +1,22 @@
 import CoreMetrics
 package import PushModel
 
-/// What the core reports beside metrics: an operator's alert port hangs here. Must not steer anything.
+/// What the core reports beside metrics; alerts are made from it. It must not steer anything.
 package struct DeliveryObserver: Sendable {
     package var laneHalted: @Sendable (LaneName, Breaker.Cause, Reason) -> Void
-    /// A halted lane sends everything again, because its service has accepted, or has answered as it answers
-    /// good credentials alone.
+    /// A halted lane sends everything again, because its service has accepted a push, or has given an answer
+    /// that only a good credential gets.
     package var laneResumed: @Sendable (LaneName) -> Void
-    /// A halted lane is halted no more, and that proves nothing: another origin came, or a reload has put
-    /// another lane in its place.
+    /// A halt has ended without a proof that its cause is gone: another origin came, or a reload has replaced
+    /// the lane.
     package var laneLoosened: @Sendable (LaneName) -> Void = { _ in }
 
-    /// A lane has had something to send for a while, and no word of the push service; and has one again, or
-    /// owes nothing any more.
+    /// A lane has had something to send for a while without an answer from the push service; and the end of
+    /// that: an answer, or nothing left to send.
     package var laneUnanswered: @Sendable (LaneName, Reason) -> Void
     package var laneAnswered: @Sendable (LaneName) -> Void
 
-    /// Pushes that a lane never sent, for their custody had ended.
+    /// Pushes that a lane did not send, because their custody had ended.
     package var custodyEnds: @Sendable (LaneName, Int) -> Void
 
     /// Each answer. Called under a lane's lock, so it must take no time and ask the lane nothing; `nil`:
@@ -39,14 +39,15 @@ package struct DeliveryObserver: Sendable {
         self.attempted = attempted
     }
 
-    /// The push service's word has ended the registration that the store has under that digest. Not told of
-    /// each repeat of that word.
+    /// The push service's word has ended the registration that the store has under that digest. Repeats of
+    /// that answer are not reported.
     package var registrationEnded: @Sendable (LaneName, Digest16, Reason) -> Void = { _, _, _ in }
 
-    /// Pushes that do not open, and so are sent by nobody; asked every few seconds, 0 when there are none.
+    /// Pushes whose rows do not open and that cannot be sent; asked every few seconds, 0 when there are none.
     package var setAside: @Sendable (Int) -> Void = { _ in }
 
-    /// By how much the wall clock is ahead of what is believed; zero when it is believed. Told at each look.
+    /// By how much the wall clock is ahead of what is believed; zero when it is believed. Reported at each
+    /// look.
     package var clockDoubted: @Sendable (Duration) -> Void = { _ in }
 
     package static let none = DeliveryObserver(laneHalted: { _, _, _ in }, laneResumed: { _ in })
@@ -79,7 +80,7 @@ package struct DeliveryObserver: Sendable {
             .increment(by: count)
     }
 
-    /// Volatile pushes that had no room, or that a stop had no time for.
+    /// Volatile pushes for which there was no room, or no time during a stop.
     func volatileDropped(_ lane: LaneName, _ count: Int) {
         Counter(label: "sealbell_volatile_dropped_total", dimensions: [("lane", lane.description)])
             .increment(by: count)

@@ -2,7 +2,7 @@ package import PushModel
 import ServiceLifecycle
 import Synchronization
 
-/// The delivery core: it owes what was accepted, and pays.
+/// The delivery core: it owes the pushes that were accepted, and sends them.
 ///
 /// A `Service`: it renews the lease, runs the lanes, settles, and on a graceful stop lets requests under
 /// way end, settles them, and leaves the rest to the store.
@@ -126,7 +126,7 @@ package final class DeliveryService: Service {
         core.tolls.keep(setup.apps.names)
         for lane in gone { lane.giveWay() }
         core.table.withLock { table in
-            // A stop has met the new lanes in the table; one that it has not met yet, it meets running.
+            // A stop has seen the new lanes in the table; a stop that comes later finds them running.
             guard !table.isStopping else { return }
             for lane in fresh { startLane.yield(lane) }
         }
@@ -140,7 +140,7 @@ package final class DeliveryService: Service {
     /// Who shares the store with this process.
     package var membership: Membership { core.membership }
 
-    /// What callers without an origin have used of an instance's allowances, from before a reload too.
+    /// What callers without an origin have used of an instance's allowances; it survives a reload.
     package func tolls(of instance: ConfiguredName) -> Tolls { core.tolls.tolls(of: instance) }
 
     /// Volatile pushes that are owed now.
@@ -166,14 +166,15 @@ package final class DeliveryService: Service {
         await core.lane(lane)?.testPush(message)
     }
 
-    /// Tries at once what waits in a lane for a time of its own.
+    /// Tries at once the pushes of a lane that wait for their next attempt.
     package func hurry(_ lane: LaneName) { core.lane(lane)?.hurry() }
 
     package func run() async throws {
-        // From the first moment on: replies hang on it, and the first renewal may take a store its time.
+        // Starts at once, because replies depend on it and the first renewal may be slow.
         async let _: Void = tickLoop()
         try await core.lease.renew()
-        // Before anything can end: what the store knows of time outlives this process from here on.
+        // Comes before anything can expire: from here on, what the store knows about time outlives this
+        // process.
         try await core.clock.keep()
         await core.membership.renew()
         await withTaskGroup(of: Void.self) { group in
@@ -225,12 +226,12 @@ package final class DeliveryService: Service {
         }
     }
 
-    /// What dead processes left in lanes that this one has is ours now, and waits in the store for them. At
-    /// start, and with each look. Lanes run meanwhile: with hundreds of thousands to take over, a call that
-    /// comes must not wait for them, nor the first of them for the last.
+    /// Takes over, at start and with each look, what dead processes left in lanes that this one has; it waits
+    /// in the store for these lanes. The lanes keep running: with hundreds of thousands of rows to take over,
+    /// a new call must not wait for them, nor the first of them for the last.
     private func takeOver() async throws(StoreError) {
         var taken = 0
-        // Ends: each round takes rows that no later round can meet again, for their owner is alive then.
+        // Ends, because each round takes rows that no later round finds again: their owner is then alive.
         while true {
             let moved = try await core.ownership.takeOver(core.laneNames, limit: core.limits.sweepRows)
             taken += moved
@@ -240,9 +241,10 @@ package final class DeliveryService: Service {
         if taken > 0 { core.journal.note("took over owed pushes", [.count: taken]) }
     }
 
-    /// What waits in lanes that this process does not have, or has no longer, is left to one that has them.
+    /// Pushes in lanes that this process does not have, or no longer has, are left to a process that has
+    /// them.
     private func letGo() async throws(StoreError) {
-        // Ends: what is let go is ours no more.
+        // Ends, because a released row is no longer ours.
         while try await core.ownership.letGo(besides: core.laneNames, limit: core.limits.sweepRows)
             == core.limits.sweepRows
         {}
@@ -265,8 +267,8 @@ package final class DeliveryService: Service {
         }
     }
 
-    /// Beside the tick, which waits for nothing: replies and retries hang on it. What a stopped lane gave
-    /// back is found by the lane that took its place.
+    /// Runs beside the tick, which must not wait, because replies and retries depend on it. A lane finds here
+    /// what the lane that it replaced has given back.
     private func recountLoop() async {
         while !Task.isCancelled {
             await recountDue.wait()
@@ -309,7 +311,7 @@ package final class DeliveryService: Service {
         }
     }
 
-    /// What things end by now; says when the wall clock is not believed, and when it is again.
+    /// The time by which things now end; reports when the wall clock is not believed, and when it is again.
     private func lookAtClock() -> UnixTime {
         let time = core.clock.now
         let wasDoubted = isClockDoubted.exchange(time.isDoubted, ordering: .relaxed)
@@ -322,7 +324,7 @@ package final class DeliveryService: Service {
         return time.judged
     }
 
-    /// Three to five quarters of the span: processes that were started together drift apart.
+    /// Three to five quarters of the span, so that processes that were started together drift apart.
     private func untilNextLook() -> Duration {
         let span = core.limits.lookEvery.wholeMilliseconds
         let jitter = Int64(core.world.random() % UInt64(max(1, span / 2)))

@@ -1,17 +1,18 @@
 import PushModel
 
 /// What a lane knows of one of the authorities that its pushes name (``ServiceMessage/authority``): whether
-/// it may be sent to now. It is what a lane is to a service of one authority, with the same parts. A value.
+/// it may be sent to now. It has the same parts as a lane for a service with one authority. A value.
 struct Destination: Sendable {
     private(set) var breaker: Breaker
     private var throttle: Throttle
     private var reach: Reach
     /// Requests under way.
     private(set) var inFlight = 0
-    /// How many may be. It opens with each answer, so that one that only takes requests takes few.
+    /// How many may be under way. Each answer raises it, so a destination that takes requests and never
+    /// answers gets few.
     private var window: Int
     private var probes: ProbePace
-    /// When the last of those that were put off comes back; `nil`: it has answered well since.
+    /// When the last push that was put off comes back; `nil`: the destination has answered well since.
     private var lastReturn: ContinuousClock.Instant?
     private let tickSpan: Duration
     private let silentCap: Duration
@@ -36,7 +37,7 @@ struct Destination: Sendable {
         reach = Reach(limits: limits)
     }
 
-    /// Whether pushes are put off for more than want of a free request.
+    /// Whether pushes are put off for another reason than too many requests under way.
     var isHeld: Bool { breaker.state != .open || !throttle.maySend || reach.isSilent }
 
     /// Requests under way although the last answer was none.
@@ -47,8 +48,8 @@ struct Destination: Sendable {
 
     /// How long a push must wait; `nil`: it may leave.
     ///
-    /// Those that wait come back one behind the other, so that the ones of a destination that is out do not
-    /// fill the lane's memory: beyond the first seconds' worth they wait in the store.
+    /// Pushes that wait come back one after the other, so that those of a destination that is out do not fill
+    /// the lane's memory: all but the first few seconds' worth wait in the store.
     ///
     /// - Parameter mayDoubt: false: the lane has as many requests under way as may be to others that have
     ///   not answered.
@@ -75,7 +76,8 @@ struct Destination: Sendable {
         if breaker.state != .open { return probes.wait(at: instant) }
         guard throttle.maySend else { return tickSpan }
         guard let wait = reach.untilNextTry(instant) else { return nil }
-        // The try's answer sets the next moment, and wakes nobody who sleeps here: they look again soon.
+        // The answer to the try sets the next moment. It does not wake the pushes that sleep here; they look
+        // again soon.
         return reach.isTryUnderWay ? min(wait, silentCap) : wait
     }
 
@@ -111,7 +113,7 @@ struct Destination: Sendable {
         at instant: ContinuousClock.Instant
     ) {
         if Breaker.isTargetFault(answer) {
-            // As in a lane: an address that anybody can make up halts nothing.
+            // As in a lane, an address that anybody can invent halts nothing.
             if push.isVolatile { return }
             if breaker.isNearHalt { for origin in others { _ = breaker.heard(of: origin, at: instant) } }
         }
@@ -126,8 +128,8 @@ struct Destination: Sendable {
     mutating func tick() { _ = throttle.tick() }
 }
 
-/// The destinations that a lane met last. Bounded: anyone who names a new one may make another forgotten,
-/// which then begins anew. So each change costs the same however many are known.
+/// The destinations that a lane met last. Bounded: a new one may push out another, which then starts from
+/// nothing. Each change costs the same, however many are known.
 struct Destinations: Sendable {
     private struct Known: Sendable {
         var number: Int
@@ -137,7 +139,7 @@ struct Destinations: Sendable {
         var newer: Int?
     }
 
-    /// An order of use: the one that nobody has asked for longest comes first.
+    /// Order of use: the one that was not used for the longest time comes first.
     private struct Order: Sendable {
         var oldest: Int?
         var newest: Int?
@@ -195,8 +197,8 @@ struct Destinations: Sendable {
 
     // MARK: parts
 
-    /// A new one's index, in neither order. Where there are as many as may be it takes the place of the one
-    /// that nobody has asked for longest: of those with nothing under way, if there is one.
+    /// A new one's index, in neither order. If the memory is full, it replaces the destination that was not
+    /// used for the longest time, if possible one with nothing under way.
     private mutating func room(for number: Int) -> Int {
         let fresh = Known(number: number, destination: Destination(limits: limits))
         guard known.count >= limits.destinations, let oldest = idle.oldest ?? busy.oldest else {

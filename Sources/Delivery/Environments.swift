@@ -1,18 +1,18 @@
 package import PushModel
 import Synchronization
 
-/// To which lane of a pair an address belongs, learned from acceptances (decision 0051).
+/// Which lane of a pair an address belongs to, learned from acceptances (decision 0051).
 ///
 /// A room of the core holds address → side of the pair, written at the first acceptance, and once a month
-/// after it. It stands beside the registration that the accepted push was for, and goes with it; what nothing
-/// is accepted for any more goes after three months. The name is made of app and address, and its body holds
-/// neither. An address that was never accepted is tried in the pair's first lane and, when the answer is that
-/// it may be elsewhere, once in the other, as part of the first attempt.
+/// after it. It belongs to the registration of the accepted push and is deleted with it; a record without an
+/// acceptance for three months is deleted too. Its name is made of app and address; its body holds neither.
+/// An address that was never accepted is tried in the pair's first lane and, when the answer is that it may
+/// be elsewhere, once in the other, as part of the first attempt.
 package enum Environments {
     static let space = Space.learned
     /// How long it is known without an acceptance.
     static let life = Duration.seconds(90 * 86_400)
-    /// How old it is when an acceptance writes it again: so no push but one a month pays for it.
+    /// The age at which an acceptance writes it again: so only one push a month pays for it.
     static let fresh = Duration.seconds(30 * 86_400)
 
     /// app ‖ 0 ‖ address. The app's name cannot hold a zero byte.
@@ -81,8 +81,8 @@ extension DeliveryCore {
             let known = try await registry.find([key]).first.flatMap { $0 }.flatMap(Environments.read)
             guard known != .first else { return .nothing }
         } catch {
-            // The other lane is asked for nothing at worst. To believe the first alone would cost the push
-            // and its registration, if the address is the other's.
+            // At worst the other lane is asked in vain. Believing the first lane alone would cost the push
+            // and its registration, if the address belongs to the other.
             journal.note("environment unknown", [.lane: lane, .code: ErrorCode(error)], level: .warning)
         }
         return self.lane(pair.other).map { .goesOn($0) } ?? .nothing
@@ -94,7 +94,8 @@ extension DeliveryCore {
         return table.withLock { $0.apps.pair(of: push.lane) }
     }
 
-    /// Whether the address may be the other lane's. What is refused here is no address of any environment.
+    /// Whether the address may be the other lane's. An address that we refuse ourselves belongs to no
+    /// environment.
     private static func mayBeElsewhere(_ answer: Answer, _ lane: LaneName, _ pair: LanePair) -> Bool {
         answer.reason.meaning.contains(.mayBeElsewhere) && answer.fate != .local && lane == pair.first
     }

@@ -1,7 +1,7 @@
-/// Items that wait, a share for each that brought them. They are handed out in turn over shares, so a flood
-/// of one delays another's by one item for each share, and no more.
+/// Waiting items, in one share for each source. Items are taken from the shares in turn, so a flood from one
+/// source delays another source's item by at most one item of each share.
 ///
-/// It counts bytes and bounds nothing: who puts items in decides when a share is full.
+/// It counts bytes but bounds nothing: the caller decides when a share is full.
 package struct FairShares<Key: Hashable & Sendable, Item: Sendable>: Sendable {
     private struct Share: Sendable {
         var items = Fifo<(item: Item, bytes: Int)>()
@@ -38,7 +38,7 @@ package struct FairShares<Key: Hashable & Sendable, Item: Sendable>: Sendable {
 }
 
 extension Fifo<CheckedContinuation<Void, Never>> {
-    /// Lets all go on that wait, when there is nothing to wait for any more.
+    /// Resumes all waiters when there is nothing left to wait for.
     package func resumeAll() {
         var waiting = self
         while let one = waiting.popFirst() { one.resume() }

@@ -1,4 +1,4 @@
-/// A list that has nearly always one element at most, which stands in it and not in a block of its own.
+/// A list that nearly always has one element at most, which is stored inline and not in an allocation.
 struct Few<Element: Sendable>: Sendable, MutableCollection, RandomAccessCollection {
     private var head: Element?
     /// None without a head.

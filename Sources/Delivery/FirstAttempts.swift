@@ -15,7 +15,7 @@ final class FirstAttempts: Sendable {
             var withdrawn: Set<Int> = []
             var isExpired = false
             var isDone = false
-            /// It ended while something was being withdrawn: whether that is owed the store alone knows.
+            /// It ended while a push was being withdrawn: only the store knows whether that push is owed.
             var isUnsure = false
             /// ``undoing`` has gone into a withdrawal's commit.
             var isUndone = false
@@ -31,8 +31,8 @@ final class FirstAttempts: Sendable {
         init(count: Int, deadline: ContinuousClock.Instant, undoing: [Change]?) {
             self.deadline = deadline
             self.undoing = undoing
-            // One by one: the library's own way is made for no type, and costs a small list three times as
-            // much.
+            // One by one, because the library's generic initialiser costs three times as much for a small
+            // list.
             var outcomes: [FirstOutcome] = []
             outcomes.reserveCapacity(count)
             for _ in 0..<count { outcomes.append(.pending) }
@@ -47,7 +47,7 @@ final class FirstAttempts: Sendable {
         /// - Parameter isWithdrawn: for this reply or another's: nothing of the push is owed.
         func note(_ outcome: FirstOutcome, at index: Int, isWithdrawn: Bool = false) {
             finish { state in
-                // Hardly ever any, and a set hashes what it is asked for before it looks whether it has any.
+                // The set is nearly always empty, and it would hash the element before it finds that out.
                 if !state.withdrawn.isEmpty { state.withdrawn.remove(index) }
                 // A push that failed and was not withdrawn goes on.
                 let goesOn = undoing != nil && !isWithdrawn && outcome.mayGoOn
@@ -57,7 +57,8 @@ final class FirstAttempts: Sendable {
             }
         }
 
-        /// The deadline is here: what is not known stays pending, but for what is being withdrawn.
+        /// The deadline has come: outcomes that are not known stay pending, except of pushes that are being
+        /// withdrawn.
         func expire() {
             finish { state in
                 state.isExpired = true
@@ -82,8 +83,8 @@ final class FirstAttempts: Sendable {
             }
         }
 
-        /// What is still to be undone, once: with the first push that is withdrawn. Whoever repeats the call
-        /// after that and before the others are withdrawn meets their marks.
+        /// What is still to be undone, once: with the first push that is withdrawn. A repeat of the call
+        /// after that, and before the others are withdrawn, finds their marks.
         func takeUndoing() -> [Change] {
             state.withLock { state in
                 defer { state.isUndone = true }
@@ -142,9 +143,9 @@ final class FirstAttempts: Sendable {
     }
 
     private struct State {
-        /// Somebody each, and nearly always one reply alone.
+        /// At least one for each push, and nearly always exactly one.
         var waiting: [PushID: Few<Waiter>] = [:]
-        /// Groups by the order of their coming; deadlines differ by protocol, so the whole is looked through.
+        /// Groups in the order of arrival. Deadlines differ by protocol, so the whole list is searched.
         var groups: [Group] = []
         /// The last outcomes, for a repeat that asks in the moment between the settling and its own answer.
         var recent: [PushID: FirstOutcome] = [:]
@@ -153,7 +154,7 @@ final class FirstAttempts: Sendable {
         /// Pushes whose withdrawal is on its way to the store.
         var withdrawing: Set<PushID> = []
         var recentOrder = Fifo<PushID>()
-        /// Pushes that some reply has called pending, as many as recent outcomes: they are owed.
+        /// Pushes that a reply has reported as pending, as many as recent outcomes: these are owed.
         var promised: Set<PushID> = []
         var promisedOrder = Fifo<PushID>()
         /// Pushes that have ended with their registrations while a reply waits for their withdrawal.
@@ -206,9 +207,9 @@ final class FirstAttempts: Sendable {
         return true
     }
 
-    /// Whether a push whose first answer was none that its peer could be glad of is to be withdrawn: the
-    /// replies that wait for it want that, all of them, and none has left that called it pending: that is a
-    /// promise. From then on they wait for ``resolve(_:_:)``.
+    /// Whether to withdraw a push whose first attempt failed: only if all replies that wait for it want that,
+    /// and no reply has reported it as pending, which is a promise. From then on these replies wait for
+    /// ``resolve(_:_:)``.
     ///
     /// - Returns: what is to be changed in the same commit; `nil`: it is not withdrawn.
     func withdrawal(of id: PushID) -> [Change]? {
@@ -229,7 +230,7 @@ final class FirstAttempts: Sendable {
         var isWithdrawn = false
         let waiting = state.withLock { state -> Few<Waiter>? in
             if !state.ended.isEmpty, state.ended.remove(id) != nil { outcome = .known(.rejected) }
-            // One that was another's when the store was told is owed.
+            // A push that belonged to another process when the store was told is owed.
             if !state.withdrawing.isEmpty, state.withdrawing.remove(id) != nil, outcome != .pending {
                 isWithdrawn = true
                 state.withdrawn.insert(id)
@@ -241,10 +242,11 @@ final class FirstAttempts: Sendable {
         Self.note(outcome, waiting, isWithdrawn: isWithdrawn)
     }
 
-    /// A push has ended with its registration: nothing comes of it.
+    /// A push has ended with its registration and will not be sent.
     ///
-    /// A reply that waits for its withdrawal waits on: what undoes the call is in that commit, and whoever
-    /// asks again before it would be met with silence. The store will say there that the push is not ours.
+    /// A reply that waits for its withdrawal keeps waiting, because the change that undoes the call is in
+    /// that commit, and a repeat before it would get no answer. The store will then say that the push is not
+    /// ours.
     func end(_ id: PushID) {
         let outcome = FirstOutcome.known(.rejected)
         let waiting = state.withLock { state -> Few<Waiter>? in
@@ -273,7 +275,7 @@ final class FirstAttempts: Sendable {
         }
     }
 
-    /// A reply that does not wait is about to call a push pending.
+    /// A reply that does not wait is about to report a push as pending.
     ///
     /// - Returns: false when it must not, for the push is being withdrawn, or was.
     func promise(_ id: PushID) -> Bool {
@@ -284,7 +286,7 @@ final class FirstAttempts: Sendable {
         }
     }
 
-    /// A reply leaves that calls it pending.
+    /// A reply leaves that reports it as pending.
     private func promise(_ id: PushID, _ state: inout State) {
         guard state.promised.insert(id).inserted else { return }
         state.promisedOrder.append(id)
@@ -293,7 +295,7 @@ final class FirstAttempts: Sendable {
         }
     }
 
-    /// Lets every reply go: nothing will be sent any more.
+    /// Releases every reply, because nothing more will be sent.
     func close() {
         let groups = state.withLock { state in
             state.isClosed = true

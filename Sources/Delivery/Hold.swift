@@ -4,19 +4,19 @@ import Synchronization
 /// Calls that wait for room, or for the store.
 ///
 /// Deployed origins drop a message whose call was refused (docs/conformance/zulip.md), so an intake that is
-/// full for a moment, or a store that is out for a moment, keeps the caller waiting in place of refusing it.
-/// Bounded in number, in bytes and in time. A call that waits is let go when room has been made or the store
-/// has answered again, at most once a tick, and once in ``DeliveryLimits/holdPoll`` whatever happens; then it
-/// asks again.
+/// full for a moment, or a store that is out for a moment, keeps the caller waiting instead of refusing the
+/// call. Bounded in number, in bytes and in time. A call that waits is let go when room has been made or the
+/// store has answered again, at most once a tick, and once in ``DeliveryLimits/holdPoll`` whatever happens;
+/// then it asks again.
 final class Hold: Sendable {
     private struct State {
         var waiting: [(until: ContinuousClock.Instant, continuation: CheckedContinuation<Void, Never>)] = []
         var calls = 0
         var bytes = 0
-        /// Something has happened that those who wait should ask again for.
+        /// Something has happened after which waiting calls should ask again.
         var isStirred = false
         var lookedAt: ContinuousClock.Instant
-        /// Somebody lets go of those who wait.
+        /// A loop releases the waiting calls.
         var isRunning = false
     }
 
@@ -57,7 +57,7 @@ final class Hold: Sendable {
         }
     }
 
-    /// Waits until it is worth asking again, and no longer than until then.
+    /// Waits until it is worth asking again, and at most until the given moment.
     ///
     /// - Returns: whether there is time left.
     func wait(until: ContinuousClock.Instant) async -> Bool {
@@ -72,7 +72,7 @@ final class Hold: Sendable {
         return state.withLock(\.isRunning) && world.instant() < until
     }
 
-    /// Lets go of those who wait, until cancelled.
+    /// Releases waiting calls, until cancelled.
     func run() async {
         state.withLock { $0.isRunning = true }
         while !Task.isCancelled {
@@ -108,8 +108,8 @@ final class Hold: Sendable {
 
 /// How long one call may stay: what it may be held for, its reply's wait included.
 ///
-/// By reference: an instant's size is known only as the program runs, so that every function which waits and
-/// has one by value takes a block of its task's memory for each copy.
+/// By reference: the size of an instant is known only at run time, so a function that waits and holds one by
+/// value takes a block of its task's memory for each copy.
 package final class Stay: Sendable {
     let until: ContinuousClock.Instant
     /// What it keeps in memory meanwhile.
@@ -126,20 +126,19 @@ extension Intake {
     ///
     /// - Parameters:
     ///   - bytes: what the call keeps in memory.
-    ///   - by: when its peer is answered by somebody else.
+    ///   - by: when the listener answers the peer in the call's place.
     package func stay(bytes: Int, by: ContinuousClock.Instant? = nil) -> Stay {
         let longest = core.world.instant() + core.limits.hold
         return Stay(until: by.map { min(longest, $0 - core.limits.holdMargin) } ?? longest, bytes: bytes)
     }
 
-    /// Asks again while the answer is that of an intake that is busy, as long as the stay lasts and there is
-    /// room to wait.
+    /// Asks again while the intake is busy, as long as the stay lasts and there is room to wait.
     ///
-    /// The caller has asked once itself: nearly always that is all, and one asking through this
-    /// function costs a push two more frames of a task.
+    /// The caller asks once by itself, which is nearly always enough: asking through this function costs a
+    /// push two more task frames.
     ///
     /// - Parameters:
-    ///   - first: what the first asking had for an answer.
+    ///   - first: the answer to the first asking.
     ///   - isBusy: whether asking again may have another answer.
     package func hold<Value, Failure>(
         _ stay: Stay, after first: Failure, while isBusy: (Failure) -> Bool,
@@ -153,7 +152,7 @@ extension Intake {
         while await core.hold.wait(until: stay.until) {
             do throws(Failure) {
                 let value = try await ask()
-                // Where there was room for one there may be for the next.
+                // If there was room for one call, there may be room for the next.
                 core.hold.stir()
                 return value
             } catch {

@@ -7,7 +7,7 @@ package enum IntakeRefusal<Failure: PushError>: Error {
     /// The outbox is full or the store is out, and was for as long as the call could be held. Nothing was
     /// written, or nothing is known of it.
     case overloaded(retryAfter: Duration)
-    /// As much as may waits for this origin's pace already. Nothing was written.
+    /// As many pushes of this origin as allowed already wait for its pace. Nothing was written.
     case tooFarAhead(retryAfter: Duration)
 }
 
@@ -48,14 +48,14 @@ package struct Intake: Sendable {
             let wait = withheld.flatMap { verdict.withheld?($0) } ?? verdict.wait
             return Told(outcomes: try await outcomes(wait, taken, in: stay), withheld: withheld)
         } catch {
-            // However long it was held, and whatever it was refused for: nothing of it is owed.
+            // Whatever the call was refused for, nothing of it is owed.
             core.pacer.giveBack(&promise)
             throw error
         }
     }
 
-    // What need not wait stands in functions of its own: in one that waits, each value whose size is known
-    // only as the program runs (an instant) is a block of the task's memory.
+    // Steps that need not wait are separate functions: in a function that waits, each value whose size is
+    // known only at run time (an instant) takes a block of the task's memory.
 
     /// What the store is to be asked for.
     ///
@@ -133,10 +133,10 @@ package struct Intake: Sendable {
         /// Until when each push is put off; `nil`: not at all. None where origins have no pace.
         var slots: [UnixTime?] = []
 
-        /// Whether the same may be asked for once more after that fault.
+        /// Whether the call may be asked again after that fault.
         ///
-        /// When an answer was lost, the first asking may stand: then the marks must name it, and no change
-        /// may be judged by what it has made itself.
+        /// If an answer was lost, the first asking may have been committed. Then the marks must be able to
+        /// name it, and no change may be judged by its own effect.
         func canBeAskedAgain(after error: StoreError) -> Bool {
             guard error.retry == .later, !pushes.isEmpty else { return false }
             return error.code != .uncertain
@@ -144,7 +144,7 @@ package struct Intake: Sendable {
         }
     }
 
-    /// Most calls' pushes take one's turns.
+    /// The pushes of most calls take the turns of one holder.
     enum Holders {
         case one(Digest16)
         /// Of each push.
@@ -238,8 +238,8 @@ package struct Intake: Sendable {
         return origins
     }
 
-    /// Nobody's address is in it: a client is a number that this process alone can make of one, and a phone
-    /// the digest under which its registration is found.
+    /// It contains no address: a client is a number that only this process can derive, and a phone is the
+    /// digest under which its registration is found.
     private func holders(of call: Call, _ turns: Turns, _ client: ClientKey?) -> Holders {
         switch (turns, client) {
         case (.byOrigin, _): return .each(call.origins)
@@ -255,8 +255,8 @@ package struct Intake: Sendable {
         }
     }
 
-    /// Another at each instance, so that rows do not tell who calls at two of them. By the process's own
-    /// seeded hash, for a keyed digest of each call would cost more than its turns.
+    /// It differs by instance, so that rows do not show who calls at two of them. It is the process's own
+    /// seeded hash, because a keyed digest for each call would cost more than its turns.
     private func number(of client: ClientKey, at instance: ConfiguredName) -> UInt64 {
         var hasher = Hasher()
         hasher.combine(instance.text)

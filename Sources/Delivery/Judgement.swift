@@ -18,12 +18,12 @@ struct Judgement: Sendable {
     /// Whether the lane, or the push's destination, is halted for its credential.
     enum Halt: Sendable {
         case none, halted
-        /// It is, and the push left to find out whether it still is.
+        /// Halted, and the push was sent to find out whether that still holds.
         case probe
     }
 
     /// - Parameter outcome: the answer's outcome after the protocol's override.
-    /// - Parameter halt: with what the answer told.
+    /// - Parameter halt: the state after this answer.
     /// - Parameter doubt: how far the clock is ahead of the time by which custody of this push ends.
     /// - Parameter spares: the lane meets so many target faults that no registration may be blamed.
     /// - Parameter unreached: how often in a row no service had looked at the push before.
@@ -38,8 +38,8 @@ struct Judgement: Sendable {
         case .rejected: return Judgement(step: .settle, first: .rejected)
         case .misconfigured(.target): return Judgement(step: .settle, first: .misconfigured)
         case .misconfigured(.credential):
-            // Nobody's push is lost to our own fault: a probe waits where it is until the credential works
-            // again. Else the fault may be a stray, or this push's alone, and it is tried again by itself.
+            // No push is lost to our own fault: a probe waits where it is until the credential works again.
+            // Otherwise the fault may be a stray, or concern only this push, which is tried again by itself.
             if halt == .probe { return Judgement(step: nil, first: .misconfigured) }
             var judged = again(push, answer, after: nil, now: now, doubt, limits, random, unreached)
             if halt == .halted, !judged.custodyEnds { judged.first = .misconfigured }
@@ -48,8 +48,8 @@ struct Judgement: Sendable {
             if spares, answer.isAnswered, Breaker.isTargetFault(answer) {
                 return Judgement(step: .settle, first: .misconfigured)
             }
-            // Renewed after the service knew it dead: the registration lives, and so does the push, until it
-            // turns out that the service does not hear of the renewal.
+            // The registration was renewed after the service knew the token as dead: registration and push
+            // live on, until it turns out that the service does not learn of the renewal.
             if let since, push.touchedAt > since {
                 guard push.attempt + 1 < limits.renewedAttempts else {
                     return Judgement(step: .settle, first: .rejected)
@@ -58,8 +58,8 @@ struct Judgement: Sendable {
             }
             var judged = Judgement(step: .settle, first: .unregistered)
             if let record = push.record {
-                // What is said is said of the token that was asked for, and of the registration as it was
-                // then: one that has come since is another's to judge.
+                // The answer is about the token that was sent, and about the registration as it was then. It
+                // does not judge a later registration.
                 judged.feedback = [
                     .expireStored(
                         record, at: now,
@@ -68,7 +68,7 @@ struct Judgement: Sendable {
             }
             return judged
         case .retry(let after):
-            // A phone must not ring twice for one call (docs/push-services.md §2.6); urgent are calls alone.
+            // A phone must not ring twice for one call (docs/push-services.md §2.6); only calls are urgent.
             if answer.fate == .unknown, push.pushClass == .urgent {
                 return Judgement(step: .settle, first: .retry, isSpentCall: true)
             }
@@ -86,11 +86,11 @@ struct Judgement: Sendable {
         _ push: OwedPush, _ answer: Answer, after: Duration?, now: UnixTime, _ doubt: Duration,
         _ limits: DeliveryLimits, _ random: UInt64, _ unreached: Int
     ) -> Judgement {
-        // A push that was never processed has not been attempted. Its wait grows all the same, because a peer
-        // may refuse this one alone, but not so far that it would leave memory.
+        // A push that the service never processed has not been attempted. Its wait still grows, because the
+        // peer may refuse only this push, but not so far that it would leave memory.
         let isAttempt = answer.fate != .unprocessed
         let attempts = isAttempt ? push.attempts.andOne() : push.attempts
-        // Whoever owes a call says how long it waits: what is drawn above it is a second at most.
+        // The call's own back-off decides how long it waits: the random part adds a second at most.
         let isToldCall = push.lane.service == .uplink && after ?? .zero > .zero
         let backoff = Backoff(
             base: limits.backoffBase,
@@ -102,8 +102,8 @@ struct Judgement: Sendable {
         return retry(push, attempts, after: wait, now: now, doubt, limits)
     }
 
-    /// It may have arrived. While the service says nothing to anybody it stays owed; once it speaks, a few
-    /// sends are all.
+    /// It may have arrived. While the service answers nobody, the push stays owed; once the service answers,
+    /// it is sent a few times at most.
     private static func unknown(
         _ push: OwedPush, _ answer: Answer, speaks: Bool, now: UnixTime, _ doubt: Duration,
         _ limits: DeliveryLimits, _ random: UInt64
@@ -112,14 +112,14 @@ struct Judgement: Sendable {
         if speaks, attempts.unknown >= limits.unknownSends {
             return Judgement(step: .settle, first: .retry, isGivenUp: true)
         }
-        // A repeat that leaves before the answer to the first is a double for certain.
+        // A repeat that leaves before the answer to the first is certainly a duplicate.
         let base = answer.late == nil ? limits.unknownBase : limits.lateBase
         let ceiling = grown(base, by: attempts.unknown, limits)
         return retry(
             push, attempts, after: ceiling / 2 + jitter(ceiling / 2, random), now: now, doubt, limits)
     }
 
-    /// Nobody can tell what the answer means: it may pass, or it may be this push's for ever.
+    /// The answer cannot be read: the fault may pass, or it may always meet this push.
     private static func unreadable(
         _ push: OwedPush, asked after: Duration?, now: UnixTime, _ doubt: Duration, _ limits: DeliveryLimits,
         _ random: UInt64

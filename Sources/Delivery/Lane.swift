@@ -3,7 +3,8 @@ import Synchronization
 
 /// One way out: queue, breaker, sender and refill loops over one provider.
 ///
-/// All decisions are made in ``LaneState`` under a lock that is held for no wait; the loops carry them out.
+/// ``LaneState`` makes all decisions, under a lock that is never held across a wait; the loops carry them
+/// out.
 final class Lane<P: Provider>: LaneHandle {
     let name: LaneName
     let provider: P
@@ -16,7 +17,7 @@ final class Lane<P: Provider>: LaneHandle {
     let drained = Bell()
     private let senders = LaneSenders()
     let meter: LaneMeter
-    /// What it is at its service; `nil`: nobody says.
+    /// The lane's identity at its service; `nil`: not known.
     private let identity: Secret?
     /// The store knows that something was accepted under it.
     private let isProven: Atomic<Bool>
@@ -115,9 +116,9 @@ final class Lane<P: Provider>: LaneHandle {
         cease()
     }
 
-    /// Begins nothing more.
+    /// Starts nothing more.
     private func cease() {
-        // At once, so that a lane that takes this one's place need not wait for our last answers.
+        // At once, so that a lane that replaces this one need not wait for our last answers.
         let until = core.world.instant() + core.limits.volatileDrain
         let now = core.world.now()
         change { $0.stop(drainUntil: until, now: now) }
@@ -126,7 +127,7 @@ final class Lane<P: Provider>: LaneHandle {
         stopped.ring()
     }
 
-    /// Stops as a lane that another one replaces, or none: whether it is halted is nobody's concern any more.
+    /// Stops as a lane that a reload replaces or removes: its halt is no longer reported.
     func giveWay() {
         let wasHalted = state.withLock { $0.giveWay() }
         cease()
@@ -179,8 +180,8 @@ final class Lane<P: Provider>: LaneHandle {
         change { $0.finish() }
     }
 
-    /// Whether the store knows of an acceptance under the same configuration. One that cannot be asked does
-    /// not: then nobody is blamed until the next acceptance.
+    /// Whether the store knows of an acceptance under the same configuration. If the store cannot be asked,
+    /// the answer is no, and no registration is blamed until the next acceptance.
     private func lastProof() async -> Bool {
         guard let identity else { return true }
         let found: [Record?]
@@ -194,7 +195,7 @@ final class Lane<P: Provider>: LaneHandle {
         return true
     }
 
-    /// What the store is to remember of a first acceptance. It is given once, so whoever asks writes it.
+    /// What the store is to remember of a first acceptance. It is returned once, so the caller must write it.
     func proof(of answer: Answer, to push: OwedPush, at now: UnixTime) -> [Change] {
         guard answer.outcome.isAccepted, push.isDurable, let identity,
             !isProven.exchange(true, ordering: .relaxed)
@@ -211,7 +212,8 @@ final class Lane<P: Provider>: LaneHandle {
         do { try await provider.run() } catch is CancellationError {
             return
         } catch {
-            // A provider ends only when cancelled; anything else is said and leaves the lane to its probes.
+            // A provider ends only when cancelled; any other end is logged, and the lane goes on with its
+            // probes.
             core.journal.note("provider ended", [.lane: name], level: .error)
         }
     }
@@ -227,14 +229,14 @@ final class Lane<P: Provider>: LaneHandle {
                 await sender.wait()
                 continue
             }
-            // The slot first, the push after: a call that comes while we wait for a stream still goes first.
+            // The slot first, then the push: a call that arrives while we wait for a stream still goes first.
             var free = provider.reserveAtOnce()
             // Thrown only by cancellation.
             if free == nil { free = try? await provider.reserve() }
             guard let slot = free else { return }
             guard let work = next(on: slot) else {
                 slot.release()
-                // What stood here was put off or given back meanwhile. The tick rings if there is more.
+                // The pushes here were put off or given back meanwhile. The tick rings if there are more.
                 await sender.wait()
                 continue
             }
@@ -274,7 +276,7 @@ final class Lane<P: Provider>: LaneHandle {
             return { await self.send(entry, lease, on: slot) }
         }
         guard let leave else { return nil }
-        // Nobody else can own a push that stands in our memory only.
+        // No other process can own a push that is only in our memory.
         let latest = moment.instant + core.limits.requestDeadline
         let lease = LeasedPush(granting: entry.push, to: leave, sendBefore: latest)
         return { await self.send(entry, lease, on: slot) }
@@ -313,8 +315,8 @@ final class Lane<P: Provider>: LaneHandle {
 
     /// Changes the state and carries out what follows.
     ///
-    /// Every push comes by. A lane's code is shared by all providers, and a value of a type that it does not
-    /// know would cost each of them its metadata and some copies, so this gives none.
+    /// Every push passes here. The code of a lane is shared by all providers, and a value of a generic type
+    /// would cost metadata look-ups and copies for each push, so this function returns none.
     func change(_ body: (inout LaneState, inout LaneState.Actions) -> Void) {
         var actions = LaneState.Actions()
         let isReplaced = state.withLock { state in
@@ -325,7 +327,7 @@ final class Lane<P: Provider>: LaneHandle {
         carryOut(actions, isReplaced: isReplaced)
     }
 
-    /// The same with a value, for what is rare.
+    /// The same with a value, for rare changes.
     func change<Value>(_ body: (inout LaneState) -> (Value, LaneState.Actions)) -> Value {
         let (value, actions, isReplaced) = state.withLock { state in
             var (value, actions) = body(&state)
@@ -336,9 +338,9 @@ final class Lane<P: Provider>: LaneHandle {
         return value
     }
 
-    /// The settler has the steps before anybody else can change the state: a push that came back to memory
-    /// and left it at once would else reach the store in the other order, and stand there as held by us,
-    /// who do not hold it.
+    /// The settler gets the steps before anybody else can change the state. Otherwise a push that came back
+    /// to memory and left it at once could reach the store in the wrong order, and its row would say that we
+    /// hold it when we do not.
     private func settle(_ actions: inout LaneState.Actions) {
         for index in actions.settle.indices {
             guard let again = actions.settle[index].again else { continue }
@@ -377,7 +379,7 @@ final class Lane<P: Provider>: LaneHandle {
             core.journal.note("claim failed", [.lane: name, .code: ErrorCode(error)], level: .error)
             core.reclaim.note(error)
         }
-        // In this order: the settler has the end of what is under way no more.
+        // In this order: the settler no longer has the end of what is under way.
         let (unknown, ended) = core.settler.recall(core.keepUnderWay(claim.pushes, term: term))
         core.settler.add(ended)
         let entries = unknown.map { LaneQueue.Entry(claimed: $0, term: term) }

@@ -36,10 +36,10 @@ extension LaneState {
         var volatileDropped = 0
         /// Pushes that went back to the store because the lease had run out.
         var ranOut = 0
-        /// A registration was spared, and nobody has been told why yet.
+        /// A registration was spared, and the reason has not been reported yet.
         var spared: Suspicion.Doubt?
-        /// Pushes that end by the word of the lane that they came from. They count as under way here until
-        /// they have.
+        /// Pushes that end with the answer of the lane that they came from. They count as under way here
+        /// until they have ended.
         var returned: [LaneQueue.Entry] = []
     }
 

@@ -2,21 +2,21 @@ import PushModel
 
 /// Answers, and what becomes of the pushes that they are about.
 ///
-/// Every answer comes in by ``LaneState/heard(_:_:mayGoOn:at:random:)``, which keeps the lane's books, and
-/// each way on takes the ``LaneState/Heard`` that it gives: the push is judged here, or goes on in the pair's
-/// other lane. One that came from there may end by the other's word
+/// Every answer comes in through ``LaneState/heard(_:_:mayGoOn:at:random:)``, which updates the lane's
+/// records and returns a ``LaneState/Heard``. Each next step takes it: the push is judged here, or goes on in
+/// the pair's other lane. A push that came from there may end with the other lane's answer
 /// (``LaneState/returned(_:_:random:)``).
 extension LaneState {
-    /// An answer that the lane's books have. Only this file makes one.
+    /// An answer that the lane has recorded. Only this file makes one.
     struct Heard: Sendable {
         /// The push that left, with times of now.
         let entry: LaneQueue.Entry
         let answer: Answer
         let random: UInt64
-        /// Whether the books have what it says of the credential and of targets, too.
+        /// Whether the lane has also recorded what it says about the credential and targets.
         fileprivate let isJudged: Bool
-        /// The lane is refused by its service for good, as far as it knows, and the push came from another
-        /// lane, whose word it can end by.
+        /// As far as the lane knows, its service refuses it for good, and the push came from another lane,
+        /// with whose answer it can end.
         let endsByFirstWord: Bool
 
         fileprivate init(
@@ -31,18 +31,18 @@ extension LaneState {
         }
     }
 
-    /// An answer has come: what it tells of the lane. The push counts as under way until ``answered`` or
+    /// Records what an answer says about the lane. The push counts as under way until ``answered`` or
     /// ``left`` has taken what this gives.
     ///
     /// - Parameters:
-    ///   - mayGoOn: the answer may mean that the push is to go on in the pair's other lane. Until that is
-    ///     known it blames no target.
+    ///   - mayGoOn: the answer may mean that the push is to go on in the pair's other lane. Until this is
+    ///     known, it blames no target.
     ///   - random: 64 random bits.
     mutating func heard(
         _ sent: LaneQueue.Entry, _ answer: Answer, mayGoOn: Bool, at moment: LaneMoment, random: UInt64,
         _ actions: inout Actions
     ) -> Heard {
-        // The clock may have leapt while this push was under way.
+        // The clock may have jumped while this push was under way.
         memory.believe(moment.clock)
         memory.heed(moment.now, moment.instant)
         lateEnds.answered(sent.push)
@@ -56,7 +56,7 @@ extension LaneState {
             health.isRefused && entry.firstWord != nil && Breaker.isCredentialFault(answer)
         if health.isRefused { endMoved(&actions) }
         actions.wakesSender = true
-        // An entry is large, and each push comes by.
+        // An entry is large, and every push passes here.
         return Heard(
             consume entry, answer, random: random, isJudged: !mayGoOn, endsByFirstWord: endsByFirstWord)
     }
@@ -80,7 +80,7 @@ extension LaneState {
     /// The push goes on in another lane.
     mutating func left(_ heard: Heard) -> Actions {
         var actions = Actions()
-        // The other lane has it under a name that its row had before, and can do no more with it.
+        // The other lane has it under a former name of its row, and can do nothing more with it.
         if let name = countIn(heard.entry) { actions.giveBack(name.entry) }
         return actions
     }
@@ -94,8 +94,8 @@ extension LaneState {
         return Heard(entry, word, random: random, isJudged: false)
     }
 
-    /// A lane that its service refuses can say nothing of what came from another lane: these pushes end by
-    /// the other's word.
+    /// A lane that its service refuses learns nothing about pushes from another lane: these end with the
+    /// other lane's answer.
     private mutating func endMoved(_ actions: inout Actions) {
         for entry in memory.takeMoved() { end(moved: entry, &actions) }
     }
@@ -168,9 +168,9 @@ extension LaneState {
         if withdrawn != nil { judged.step = .withdraw }
         let next = Attempt.Next(judged.step)
         let waitsForCommit = withdrawn != nil || !judged.feedback.isEmpty
-        // By the feedback alone, which comes first.
+        // Decided by the feedback alone, which comes first.
         let more = further(judged)
-        // Lists that are joined cost something though they are empty, as these nearly always are.
+        // Joining lists costs something even when they are empty, as these nearly always are.
         if let withdrawn { judged.feedback += withdrawn }
         if !more.isEmpty { judged.feedback += more }
         apply(judged, waitsForCommit: waitsForCommit, to: entry, after: answer, at: moment, &actions)
@@ -244,7 +244,7 @@ extension LaneState {
             item.again = Settler.Return(again)
             returning += 1
         }
-        // Before what the answer let go.
+        // Before the steps that the answer released.
         actions.settle.prepend(item)
     }
 
@@ -256,7 +256,7 @@ extension LaneState {
         case nil: putBack(entry, now: now, &actions)
         case .retry(let notBefore, let attempt, _, let parked)?:
             var again = entry
-            // While a stop drains, a retry that is further off would be none.
+            // While a stop drains, a later retry would never be made.
             again.push.notBefore = isStopping ? min(notBefore, now + Self.drainRetry) : notBefore
             again.push.attempts = Attempts(stored: attempt)
             memory.retry(again, isLate: parked || isStopping, now: now, &actions)
@@ -267,9 +267,9 @@ extension LaneState {
     /// Between attempts while a stop drains, at most: five in the ten seconds that it takes.
     private static let drainRetry: Duration = .seconds(2)
 
-    /// A probe goes behind all that wait, here and in the store: the next one is another's turn. Where the
-    /// lane is halted no more, back to its place at the front, or to the store when others have filled the
-    /// room meanwhile.
+    /// A probe goes behind all pushes that wait, here and in the store, so that the next probe is another's
+    /// turn. If the lane is no longer halted, it goes back to its place at the front, or to the store if
+    /// others have taken its room.
     private mutating func putBack(_ entry: LaneQueue.Entry, now: UnixTime, _ actions: inout Actions) {
         let goesLast = health.isHalted
         let isDurable = entry.push.isDurable
@@ -278,7 +278,7 @@ extension LaneState {
         } else if !goesLast {
             memory.putBack(entry)
         } else if isDurable && (memory.isFull || rows.count > 0) {
-            // Counted, so that whoever reads its row knows that its first attempt is over.
+            // The attempt is counted, so that a reader of its row knows that its first attempt is over.
             actions.putOff(entry, until: now, entry.push.attempts.andOne())
         } else if memory.isFull {
             memory.park(entry, &actions)

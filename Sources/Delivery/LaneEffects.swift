@@ -29,7 +29,7 @@ extension Lane {
         case .over:
             core.laneAnswered(name)
             meter.unanswered(false)
-        // Nobody sends here any more, which says nothing of the service.
+        // This lane no longer sends, which says nothing about the service.
         case .left: meter.unanswered(false)
         }
         if let doubt = actions.spared {

@@ -1,15 +1,15 @@
 import PushModel
 
-/// What follows from an answer: the lane's books, and what becomes of the push.
+/// What follows from an answer: the lane's records, and what becomes of the push.
 extension Lane {
-    /// Whatever becomes of the push, the lane keeps its books of the answer here.
+    /// Records the answer in the lane, whatever becomes of the push.
     func hear(_ answer: Answer, of entry: LaneQueue.Entry) -> LaneState.Heard {
         let mayGoOn = core.mayGoOn(answer, entry)
         let (moment, random) = (moment, core.world.random())
         return change { $0.heard(entry, answer, mayGoOn: mayGoOn, at: moment, random: random) }
     }
 
-    /// What becomes of a push whose answer the books have.
+    /// Decides what becomes of a push whose answer is recorded.
     ///
     /// - Parameter learned: what the answer has taught.
     func finish(_ heard: LaneState.Heard, learned: [Change]) {
@@ -23,9 +23,10 @@ extension Lane {
         if endsRegistration { tellEnd(of: heard.entry, heard.answer) }
     }
 
-    /// Both in one change, for an answer that teaches nothing: nearly every push pays for each change.
+    /// Both in one change, for an answer that teaches nothing: nearly every push takes this way and would pay
+    /// for a second change.
     ///
-    /// - Returns: what is to end by the word of the lane that it came from, and has not ended here.
+    /// - Returns: a push that must end with the answer of the lane that it came from, and has not ended here.
     func end(_ entry: LaneQueue.Entry, _ answer: Answer) -> LaneState.Heard? {
         let (moment, random) = (moment, core.world.random())
         let outcome = accepted(answer, entry, at: moment.now)
@@ -74,16 +75,16 @@ extension Lane {
         core.observer.registrationEnded(name, record, answer.reason)
     }
 
-    /// Asked once for a push, with what its first answer is judged to mean: a dead token that blames nobody,
-    /// for one, is a fault of configuration. `nil`: it is not withdrawn.
+    /// Asked once for a push, with the judged meaning of its first answer: a dead token that blames nobody,
+    /// for example, is a fault of the configuration. `nil`: it is not withdrawn.
     ///
-    /// What may have arrived without our hearing of it goes on under its name: withdrawn, it would come again
-    /// under another.
+    /// A push that may have arrived goes on under its id: if it were withdrawn, it would come again under
+    /// another.
     private func withdrawal(
         of entry: LaneQueue.Entry, _ answer: Answer, _ judged: Judgement
     ) -> [Change]? {
-        // What comes from the store, or was put off, may have been called pending by a reply that has left,
-        // even one of a process that is gone: then it is owed.
+        // A push that comes from the store or was put off may have been reported as pending by an earlier
+        // reply, even of a process that is gone: then it is owed.
         guard entry.isFirst, !entry.hasWaited, entry.push.isDurable, answer.fate != .unknown
         else { return nil }
         switch judged.first {

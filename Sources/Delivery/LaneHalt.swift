@@ -36,13 +36,13 @@ struct LaneHalt: Sendable {
     /// Whether a halted lane may probe.
     func mayProbe(_ instant: ContinuousClock.Instant) -> Bool { probes.wait(at: instant) == nil }
 
-    /// A push leaves: from a halted lane it is a probe, and the next one is a while off.
+    /// A push leaves: from a halted lane it is a probe, and the next probe waits.
     mutating func sent(at instant: ContinuousClock.Instant) { if isHalted { probes.sent(at: instant) } }
 
     /// Origins that were lately accepted.
     ///
-    /// One whose probe was not accepted is asked no more before it is accepted again, so as many probes as
-    /// there are such origins go before the first turn of the others.
+    /// An origin whose probe was not accepted gets no further probe until it is accepted again, so each such
+    /// origin gets one probe before the first turn of the others.
     func lately(_ instant: ContinuousClock.Instant) -> ArraySlice<LateAcceptances.Known> {
         breaker.accepted.lately(instant)
     }
@@ -72,7 +72,7 @@ struct LaneHalt: Sendable {
         let push = entry.push
         if entry.isKnown, !answer.outcome.isAccepted { breaker.doubt(push.origin) }
         if push.isVolatile, Breaker.isTargetFault(answer) { return .none }
-        // Open, it changes nothing by that.
+        // If the lane is open, this changes nothing.
         for origin in others { _ = breaker.heard(of: origin, at: instant) }
         let change = breaker.note(
             answer, address: entry.address, origin: push.isDurable ? push.origin : nil,
@@ -88,7 +88,7 @@ struct LaneHalt: Sendable {
         return change
     }
 
-    /// The service answered a push that goes on elsewhere: the app has its origin, and nothing else is told.
+    /// The service answered a push that goes on elsewhere: this shows only that the app has its origin.
     mutating func heard(of push: OwedPush, at instant: ContinuousClock.Instant) -> Breaker.Change {
         guard push.isDurable else { return .none }
         let change = breaker.heard(of: push.origin, at: instant)
@@ -96,7 +96,7 @@ struct LaneHalt: Sendable {
         return change
     }
 
-    /// A halt for which one or two origins spoke does not outlast the coming of another.
+    /// A halt with one or two origins as witnesses ends when another origin comes.
     ///
     /// - Returns: whether that ended it.
     mutating func hear(of push: OwedPush, at instant: ContinuousClock.Instant) -> Bool {
@@ -104,7 +104,7 @@ struct LaneHalt: Sendable {
     }
 
     /// The lane may send everything again. Probes that came back go last, or after a while: if one of them
-    /// was what halted the lane, the others have gone until it does so again.
+    /// caused the halt, the other pushes have left before it does so again.
     private mutating func goOn(_ instant: ContinuousClock.Instant) {
         probes.end()
         isRefused = false

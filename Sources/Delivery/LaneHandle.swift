@@ -10,30 +10,30 @@ protocol LaneAdmission: AnyObject, Sendable {
     /// - Parameter origin: whose turn the push would take (``OwedPush/origin``).
     /// - Parameter address: as ``LaneQueue/Entry/address``; asked for only when there is no room.
     func wouldHold(_ pushClass: PushClass, origin: Digest16, address: () -> Int) -> Bool
-    /// `nil`: nobody should wait for a first attempt here.
+    /// `nil`: no reply should wait for a first attempt here.
     func expectedWait() -> Duration?
     /// - Parameter parked: the classes of pushes for which memory had no room.
     func admit(_ entries: [LaneQueue.Entry], parked: [PushClass])
     /// Pushes of this lane that the store holds as parked and that their origin's pace has put off until
     /// then.
     func putOff(_ pushes: [(pushClass: PushClass, due: UnixTime)])
-    /// Pushes that the store has just given out: those that this lane has under way go on under the names
-    /// that their rows have now.
+    /// Pushes that the store has just given out. Those that this lane has under way continue under the
+    /// present names of their rows.
     ///
     /// - Parameter term: of the lease, when it was asked for them.
     /// - Returns: the others.
     func keep(_ pushes: [OwedPush], term: Int) -> [OwedPush]
-    /// A push that left for the pair's other lane ends by the answer that it had here.
+    /// A push that left for the pair's other lane ends with the answer that it got here.
     func end(_ entry: LaneQueue.Entry, by word: Answer)
 }
 
-/// Where a push comes back to that is tried again. Told by the settler.
+/// Where a push comes back to be tried again. Called by the settler.
 protocol LaneReturn: AnyObject, Sendable {
     func comeBack(_ entry: LaneQueue.Entry, isOurs: Bool)
 }
 
-/// What a lane hears of the store and of time, and what it gives back. Told by the service's loops, by the
-/// settler and by ``Reclaim``.
+/// What a lane is told about the store and time, and what it gives back. Called by the service's loops, the
+/// settler and ``Reclaim``.
 protocol LaneCounting: AnyObject, Sendable {
     func tick(seconds: Double)
     /// The store now holds one more push of this lane as parked.
@@ -45,9 +45,9 @@ protocol LaneCounting: AnyObject, Sendable {
     func correct(parked: Int, hasGained: Bool, notedBefore: Int)
     /// How many the lane has ever been told of.
     var noted: Int { get }
-    /// These have ended with their registrations, if they are held here.
+    /// Drops those of these pushes that are held here, because their registrations have ended.
     func revoke(_ pushes: Set<PushID>)
-    /// Gives all that is durable back to the store, and takes none from it until told otherwise.
+    /// Gives all durable pushes back to the store, and takes none from it until told otherwise.
     func handBack(_ handsBack: Bool)
     /// Whether a durable push is under way whose settlement the settler has not got yet.
     var isSending: Bool { get }
@@ -57,11 +57,11 @@ protocol LaneCounting: AnyObject, Sendable {
 protocol LaneRunning: AnyObject, Sendable {
     func snapshot() -> LaneSnapshot
     func run() async
-    /// The process stops: what is under way is waited for as long as ``DeliveryLimits/drain`` says.
+    /// Stops with the process: requests under way are waited for, for ``DeliveryLimits/drain``.
     func stop()
     /// Ends as a lane that a reload replaces or takes away.
     func giveWay()
-    /// Tries at once what waits for a time of its own: an operator has mended what kept it.
+    /// Tries at once the pushes that wait for their next attempt, because an operator has removed the cause.
     func hurry()
     /// Sends one message beside the queue, whatever halts the lane. It is not owed, nothing is settled, and
     /// no registration is blamed.
@@ -78,7 +78,7 @@ package struct LaneSnapshot: Sendable {
     package var inMemory: Int
     package var parked: Int
     package var inFlight: Int
-    /// For a while there has been something to send, and no word of the push service.
+    /// There has been something to send for a while, and no answer from the push service.
     package var isUnanswered: Bool
     /// What the provider has counted.
     package var figures: [ProviderFigure] = []

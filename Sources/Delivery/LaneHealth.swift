@@ -3,8 +3,8 @@ import PushModel
 /// What a lane knows of its push service, or of each of the authorities that its pushes name: whether it may
 /// be sent to now. A value.
 ///
-/// The lane's own breaker, throttle and reach are about no authority that a push names: one that is out must
-/// not hold what goes to another. What is about one address is neither's.
+/// Answers about an authority that a push names do not count in the lane's own breaker, throttle and reach:
+/// an authority that is out must not hold pushes to another. Answers about one address count in neither.
 struct LaneHealth: Sendable {
     private var halt: LaneHalt
     private var throttle: Throttle
@@ -15,7 +15,7 @@ struct LaneHealth: Sendable {
     /// The literal reason of the last answer that was no acceptance, until the next one.
     private(set) var lastFault: Reason?
 
-    /// - Parameter isProven: nobody has to ask whether its configuration is the one of before.
+    /// - Parameter isProven: the configuration is known to be the former one.
     init(limits: DeliveryLimits, isProven: Bool) {
         suspicion = Suspicion(isProven: isProven)
         halt = LaneHalt(limits: limits)
@@ -32,9 +32,9 @@ struct LaneHealth: Sendable {
     var isUnanswered: Bool { reach.isUnanswered }
     var heldDestinations: Int { destinations.held }
     var waitingAddresses: Int { addresses.refused }
-    /// Sends in one tick; `nil`: as many as go.
+    /// Sends in one tick; `nil`: no limit.
     var allowance: Int? { throttle.allowance }
-    /// What may leave is tried push by push.
+    /// Whether pushes are tried one by one.
     var goesOneByOne: Bool { halt.isHalted || reach.isSilent }
 
     // MARK: sending
@@ -83,7 +83,7 @@ struct LaneHealth: Sendable {
     /// - Parameters:
     ///   - others: origins that wait in the lane; `nil`: whether the answer blames the target is not known
     ///     yet (``judge(_:of:others:at:_:)``).
-    ///   - isLate: the request was given up before, and is under way no more.
+    ///   - isLate: the request was given up before and is no longer under way.
     ///   - moment: with the proofs of the lane's credential.
     ///   - random: 64 random bits.
     mutating func note(
@@ -96,7 +96,8 @@ struct LaneHealth: Sendable {
         if !isLate { addresses.ended(entry.address) }
         addresses.note(answer, of: entry.address, at: instant, random: random)
         if let number = entry.destination {
-            // A word of one is a word of the service: an operator hears when there is none at all.
+            // An answer of one authority is an answer of the service: an operator is told only if there is
+            // none at all.
             if answer.isAnswered, reach.note(answer, at: instant, random: random) {
                 actions.reach = .over
             }
@@ -153,10 +154,10 @@ struct LaneHealth: Sendable {
         return destinations.change(number) { $0.breaker.sparesRegistrations }
     }
 
-    /// Something was accepted under the same configuration before this process began.
+    /// A push was accepted under the same configuration before this process began.
     mutating func prove() { suspicion.prove() }
 
-    /// Why a registration was spared, if nobody has been told since the last acceptance.
+    /// Why a registration was spared, if that was not reported since the last acceptance.
     mutating func newsOfSparing() -> Suspicion.Doubt? { suspicion.news() }
 
     /// Whether its destination, or the service, has answered something among so many sends.
@@ -167,7 +168,7 @@ struct LaneHealth: Sendable {
 
     // MARK: other events
 
-    /// Pushes come: a halt for which one or two origins spoke does not outlast the coming of another.
+    /// Pushes come: a halt with one or two origins as witnesses ends when another origin comes.
     ///
     /// - Returns: whether that ended it.
     mutating func hear(of entries: [LaneQueue.Entry], at instant: ContinuousClock.Instant) -> Bool {
@@ -192,6 +193,6 @@ struct LaneHealth: Sendable {
 
     /// Nobody sends any more.
     ///
-    /// - Returns: whether an operator was told of a silence, which is nobody's concern now.
+    /// - Returns: whether an operator was told of a silence, which is now over.
     mutating func end() -> Bool { reach.end() }
 }

@@ -10,7 +10,7 @@ extension Lane {
         switch await core.learned(from: answer, for: entry) {
         case .nothing: break
         case .change(let change): learned = [change]
-        // That it may be elsewhere the repeat finds out.
+        // The repeat finds out whether the address belongs to the other lane.
         case .goesOn, .goesOnInMemory: isElsewhere = true
         }
         let outcome = core.override(answer, of: entry.push.instance)
@@ -38,15 +38,15 @@ extension Lane {
 }
 
 extension LaneState {
-    /// The answer to a request that was given up. It is the service's word like any other; where it ends the
-    /// push, it does so wherever the repeat stands by now.
+    /// The answer to a request that was given up. It counts like any other answer; if it ends the push, it
+    /// does so wherever the repeat is by now.
     ///
     /// - Parameters:
     ///   - outcome: the answer's after the protocol's override; `nil`: the push is to go on in the pair's
     ///     other lane, which its repeat finds out.
     ///   - random: 64 random bits.
     ///   - further: changes of records that follow from the judgement.
-    /// - Returns: `nil` in the place of what comes of it where the repeat goes on.
+    /// - Returns: what comes of it; `nil` if the repeat goes on.
     mutating func heardLate(
         _ sent: LaneQueue.Entry, _ answer: Answer, outcome: Outcome?, at moment: LaneMoment, random: UInt64,
         limits: DeliveryLimits, further: (Judgement) -> [Change] = { _ in [] }
@@ -75,7 +75,7 @@ extension LaneState {
         ended.push = lateEnds.underWay(entry.push.id) ?? entry.push
         ended.unwritten = nil
         lateEnds.insert(ended.push)
-        // What is volatile is counted where it is met: it may be under way.
+        // A volatile push is counted where it is met, because it may be under way.
         guard entry.push.isDurable else { return (.ended, actions) }
         end(ended, feedback: judged.feedback + further(judged), &actions)
         return (.ended, actions)

@@ -2,8 +2,8 @@ import PushModel
 
 /// A lane's pushes in memory, and the times that they live by. A value.
 ///
-/// What must leave it is listed among the actions: durable pushes go back to the store, volatile ones, which
-/// have no row, to a shelf beside the queue.
+/// Pushes that must leave it are listed among the actions: durable ones go back to the store; volatile ones,
+/// which have no row, go to a shelf beside the queue.
 struct LaneMemory: Sendable {
     private var queue: LaneQueue
     /// Volatile pushes for which the queue has no room, or whose next attempt is far off. Durable ones wait
@@ -48,7 +48,7 @@ struct LaneMemory: Sendable {
     /// Some origins that have a durable push in the queue.
     func origins(atMost most: Int) -> [Digest16] { queue.origins(atMost: most) }
 
-    /// Whether `take` could give something now.
+    /// Whether `take` could return something now.
     func hasDue(_ now: UnixTime) -> Bool { queue.hasDue(now) || (canUnshelve && shelf.hasDue(now)) }
 
     // MARK: in
@@ -73,7 +73,7 @@ struct LaneMemory: Sendable {
     /// Those that went behind all others stand in their places again.
     mutating func endTurns() { queue.endTurns() }
 
-    /// A volatile push is tried again then, in the queue if there is room and nothing speaks against it.
+    /// A volatile push is tried again at that time, in the queue if there is room and nothing forbids it.
     mutating func retry(
         _ entry: LaneQueue.Entry, isLate: Bool, now: UnixTime, _ actions: inout LaneState.Actions
     ) {
@@ -81,15 +81,15 @@ struct LaneMemory: Sendable {
         _ = queue.admit(entry, now: now)
     }
 
-    /// What was taken waits for its destination: a short while in memory, as long as such pushes do not fill
-    /// it, else in the store.
+    /// The push that was taken waits for its destination: for a short time in memory, as long as such pushes
+    /// do not fill it, otherwise in the store.
     mutating func holdBack(
         _ entry: LaneQueue.Entry, for wait: Duration, now: UnixTime, _ actions: inout LaneState.Actions
     ) {
         var entry = entry
         entry.hasWaited = true
-        // Wall time has whole milliseconds. What is put off for less than one would be due at once, and its
-        // lane would take it, and put it off, for as long as that lasts.
+        // Wall time has whole milliseconds. A push that is put off for less than one would be due at once,
+        // and its lane would take it and put it off again and again.
         entry.push.notBefore = now + max(wait, .milliseconds(1))
         if wait <= keepRetryWithin, queue.count * 4 <= queue.limit { return queue.putToSleep(entry) }
         if entry.push.isVolatile { return shelve(entry, &actions) }
@@ -106,7 +106,7 @@ struct LaneMemory: Sendable {
 
     /// The next to send.
     ///
-    /// - Parameter isTurn: those that are sent are tried one by one, of each class in turn.
+    /// - Parameter isTurn: pushes are tried one by one, of each class in turn.
     mutating func take(isTurn: Bool) -> LaneQueue.Entry? { isTurn ? queue.takeTurn() : queue.take() }
 
     /// The next probe: to somebody who was lately reached, if anything of theirs waits, else in turn.
@@ -122,16 +122,16 @@ struct LaneMemory: Sendable {
         actions.giveBack(entry)
     }
 
-    /// Takes out what came from another lane, whose word it can end by.
+    /// Takes out the pushes that came from another lane, with whose answer they can end.
     mutating func takeMoved() -> [LaneQueue.Entry] {
         queue.remove { $0.firstWord != nil } + shelf.remove { $0.firstWord != nil }
     }
 
-    /// Gives all back that is durable, because another process may own these rows by now, or nothing more
-    /// is sent. The store changes nothing where they are no longer ours. Volatile pushes have no row, and
-    /// stay.
+    /// Gives back all durable pushes, because another process may own their rows by now, or because nothing
+    /// more is sent. The store changes nothing about rows that are no longer ours. Volatile pushes have no
+    /// row, and stay.
     ///
-    /// - Parameter term: what came in this one stays, because it is ours.
+    /// - Parameter term: pushes that came in this term stay, because they are ours.
     mutating func giveBack(keeping term: Int? = nil) -> LaneState.Actions {
         var actions = LaneState.Actions()
         for entry in queue.remove(where: { $0.push.isDurable && $0.term != term }) {
@@ -148,7 +148,7 @@ struct LaneMemory: Sendable {
     /// Lets go of what has ended elsewhere.
     mutating func revoke(_ pushes: Set<PushID>) { _ = queue.remove { pushes.contains($0.push.id) } }
 
-    /// Ends what nobody is owed any more.
+    /// Ends pushes whose custody is over.
     mutating func endCustody(now: UnixTime, _ actions: inout LaneState.Actions) {
         for entry in removeEnded(now) { actions.end(entry) }
         for entry in shelf.removeEnded(now: now) { actions.end(entry) }
@@ -161,8 +161,8 @@ struct LaneMemory: Sendable {
         return ended
     }
 
-    /// What is volatile is tried once more at once, however far off its next attempt was: no other will be
-    /// made.
+    /// Volatile pushes are tried once more at once, however far off their next attempt was, because there
+    /// will be no other.
     mutating func hurry(now: UnixTime) {
         for var entry in queue.remove(where: { _ in true }) + shelf.remove(where: { _ in true }) {
             entry.push.notBefore = min(entry.push.notBefore, now)
@@ -185,29 +185,29 @@ struct LaneMemory: Sendable {
     mutating func believe(_ clock: DoubtedClock.Reading) { doubted = clock.isDoubted ? clock : nil }
 
     /// Moves the times of volatile pushes along with a wall clock that was set: they are owed for a span, and
-    /// no other process reads them. Those in the store keep theirs, which outlive this process.
+    /// no other process reads them. Pushes in the store keep their times, which outlive this process.
     mutating func heed(_ now: UnixTime, _ instant: ContinuousClock.Instant) {
         guard wallClock.wasSet(now, instant) else { return }
         for entry in queue.remove(where: { $0.push.isVolatile }) {
             _ = queue.admit(wallClock.moved(entry), now: now)
         }
-        // To the shelf nothing is due yet, as below.
+        // Nothing on the shelf is due yet, as below.
         for entry in shelf.remove(where: { _ in true }) {
             _ = shelf.admit(wallClock.moved(entry), now: .distantPast)
         }
     }
 
-    /// Gives a push that left before the clock was set times of now.
+    /// Gives times of the present clock to a push that left before the clock was set.
     func move(_ entry: inout LaneQueue.Entry) { wallClock.move(&entry) }
 
     /// Pushes that come now.
     func stamped(_ entries: [LaneQueue.Entry]) -> [LaneQueue.Entry] {
-        // Hardly ever: most machines' clocks are never set.
+        // Rare: the clocks of most machines are never set.
         wallClock.shift == .zero ? entries : entries.map(wallClock.stamped)
     }
 
     /// The time that says whether custody of a push has ended. Volatile pushes move with the clock
-    /// (``WallClock``), for none is older than this process.
+    /// (``WallClock``), because none is older than this process.
     func custodyTime(of push: OwedPush, _ now: UnixTime) -> UnixTime {
         Self.custodyTime(of: push, now, doubted)
     }
@@ -224,14 +224,14 @@ struct LaneMemory: Sendable {
     /// Lays a volatile push aside. It stays in memory, or is dropped and counted.
     private mutating func shelve(_ entry: LaneQueue.Entry, _ actions: inout LaneState.Actions) {
         guard !isOver else { return actions.drop(1) }
-        // To the shelf nothing is due yet; `unshelve` looks at the clock.
+        // Nothing on the shelf is due yet; `unshelve` looks at the clock.
         switch shelf.admit(entry, now: .distantPast) {
         case .held: break
         case .displaced, .parked: actions.drop(1)
         }
     }
 
-    /// Only into a queue that is half empty, so that what is laid aside does not push back what is durable.
+    /// Only into a queue that is half empty, so that shelved pushes do not displace durable ones.
     private var canUnshelve: Bool { queue.count * 2 <= queue.limit }
 
     /// Takes from the shelf what is due, while the queue has room.

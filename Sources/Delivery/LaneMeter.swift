@@ -12,7 +12,7 @@ final class LaneMeter: Sendable {
     private let lane: String
     private struct Answers {
         var counters: [Key: Counter] = [:]
-        /// Of the last answer: nearly always the next is like it.
+        /// The last answer's: the next one is nearly always like it.
         var last: (key: Key, counter: Counter)?
     }
 
@@ -49,9 +49,10 @@ final class LaneMeter: Sendable {
         }
     }
 
-    /// The push service took a push: how long after the relay did, with all waits and attempts between.
+    /// The push service accepted a push: the time since the relay accepted it, including all waits and
+    /// attempts.
     func accepted(_ push: OwedPush, at now: UnixTime) {
-        // A clock that has been set back makes none negative.
+        // Not negative even if the clock was set back.
         let span = max(0, now.since(push.id.acceptedAt).wholeMilliseconds)
         latencies[Int(push.pushClass.rawValue)].recordMilliseconds(span)
     }
@@ -83,7 +84,7 @@ final class LaneMeter: Sendable {
     /// Whether the service's refusals have slowed the lane to a few pushes a tick.
     func slowed(_ slowed: Bool) { isSlowed.record(slowed ? 1 : 0) }
 
-    /// Whether the service has not said a word for a while.
+    /// Whether the service has not answered for a while.
     func unanswered(_ unanswered: Bool) { isUnanswered.record(unanswered ? 1 : 0) }
 
     func halted(_ halted: Bool) { isHalted.record(halted ? 1 : 0) }

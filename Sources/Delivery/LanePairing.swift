@@ -1,7 +1,7 @@
 import PushModel
 import Synchronization
 
-/// Pushes that go on in the pair's other lane, and those that come back with its word.
+/// Pushes that go on in the pair's other lane, and those that come back with its answer.
 extension Lane {
     /// The push goes on in the pair's other lane.
     func goOn(_ heard: LaneState.Heard, in other: (LaneQueue.Entry) -> Void) {
@@ -10,13 +10,14 @@ extension Lane {
             Attempt(heard.entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
         var moved = heard.entry
         moved.firstWord = LaneQueue.FirstWord(answer, in: name)
-        // There before it is gone here: at every moment one of both lanes counts it (``Reclaim``).
+        // It is added there before it is removed here, so that at every moment one of the two lanes counts it
+        // (``Reclaim``).
         other(moved)
         change { $0.left(heard) }
         drained.ring()
     }
 
-    /// The push came from the pair's other lane, and ends by what it was answered there.
+    /// The push came from the pair's other lane, and ends with the answer that it got there.
     func goBack(_ heard: LaneState.Heard) {
         guard let word = heard.entry.firstWord, let first = core.lane(word.lane) else {
             return finish(heard, learned: [])
@@ -38,7 +39,7 @@ extension Lane {
         finish(heard, learned: [])
     }
 
-    /// Pushes that were to be sent here end by the word of the lane that they came from.
+    /// Pushes that were to be sent here end with the answer of the lane that they came from.
     func end(moved entries: [LaneQueue.Entry]) {
         for entry in entries {
             guard let word = entry.firstWord, let first = core.lane(word.lane) else {

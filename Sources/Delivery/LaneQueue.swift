@@ -1,7 +1,7 @@
 package import PushModel
 
 /// One lane's pushes in memory: urgent before normal before background, and within a class in turns
-/// (``LaneRound``), so that no flood stands before another's first push (docs/architecture.md).
+/// (``LaneRound``), so that no flood goes before another's first push (docs/architecture.md).
 ///
 /// A value: no clock, no lock. Bounded by `limit`, retries that sleep included.
 package struct LaneQueue: Sendable {
@@ -27,7 +27,7 @@ package struct LaneQueue: Sendable {
         var unreached = 0
         /// It was put off, or comes from the store.
         var hasWaited = false
-        /// What another lane was answered before the push went on in this one.
+        /// The answer that another lane got before the push went on in this one.
         var firstWord: FirstWord?
         /// A number that stands for its address, in this process alone.
         let address: Int
@@ -69,7 +69,7 @@ package struct LaneQueue: Sendable {
 
     package enum Admission: Sendable {
         case held
-        /// Held in the place of another, which goes back to the store.
+        /// Held instead of another push, which goes back to the store.
         case displaced(Entry)
         /// No room: this one goes to the store.
         case parked(Entry)
@@ -87,10 +87,10 @@ package struct LaneQueue: Sendable {
     private var turn = 0
     /// Turns since one of the probes that came back had its own.
     private var turnsOfOthers = 0
-    /// As many others go before such a probe. Without an end it would wait a minute for each push of an
-    /// origin that owes its addresses to its fancy.
+    /// The number of other pushes that go before such a probe. Without a limit, it would wait a minute for
+    /// each push of an origin that invents addresses.
     private static let mostTurnsOfOthers = 16
-    /// No custody of what is held ends before then.
+    /// No custody of a held push ends before this time.
     private var custodyHolds = UnixTime.distantFuture
 
     package init(limit: Int) { self.limit = limit }
@@ -98,13 +98,13 @@ package struct LaneQueue: Sendable {
     package var isEmpty: Bool { count == 0 }
     package var readyCount: Int { count - sleeping.count }
     var hasUrgent: Bool { !rounds[0].isEmpty }
-    /// How many are held of that class and of more urgent ones, but for volatile pushes: a flood of these
-    /// must not keep the store's from memory. It yields to them, being one origin's, and has its turn among
-    /// others.
+    /// How many durable pushes of this class and of more urgent ones are held. Volatile pushes do not count,
+    /// so that a flood of them does not keep the store's pushes out of memory: as one origin's pushes they
+    /// make room, and have their turn among others.
     package func durableCount(upTo lowest: PushClass) -> Int {
         durable[...Int(lowest.rawValue)].reduce(0, +)
     }
-    /// Whether `take` would give something after `wake`.
+    /// Whether `take` would return something after `wake`.
     package func hasDue(_ now: UnixTime) -> Bool { readyCount > 0 || nextDue.map { $0 <= now } ?? false }
     /// When the next sleeping retry is due.
     package var nextDue: UnixTime? { sleeping.first?.push.notBefore }
@@ -120,13 +120,14 @@ package struct LaneQueue: Sendable {
             || bench.first(where: { $0.push.pushClass > pushClass }) != nil
     }
 
-    /// A retry that sleeps waits in the store as well as here. Any late one will do, so the last of the heap.
+    /// A sleeping retry can wait in the store as well as here. Any late one will do, so the last of the heap
+    /// is taken.
     private func sleeperYields(to pushClass: PushClass) -> Bool {
         sleeping.last.map { $0.push.pushClass >= pushClass } ?? false
     }
 
-    /// Takes an entry in, in the place of another when full: of a lower class, of whoever has most in its
-    /// own, or of a retry that sleeps.
+    /// Takes an entry in; when full, instead of another: one of a lower class, one of the holder with most
+    /// entries in its own class, or a sleeping retry.
     package mutating func admit(_ entry: Entry, now: UnixTime) -> Admission {
         if count < limit {
             insert(entry, now: now)
@@ -184,8 +185,8 @@ package struct LaneQueue: Sendable {
         return takeFromBench()
     }
 
-    /// The next of those that are tried one by one: of each class in turn, so that what the first of them
-    /// meets does not hide what the others would.
+    /// The next push when they are tried one by one: of each class in turn, so that the answer to one class
+    /// does not hide the answers to the others.
     package mutating func takeTurn() -> Entry? {
         if turnsOfOthers >= Self.mostTurnsOfOthers, let entry = takeFromBench() { return entry }
         for step in rounds.indices {
@@ -274,8 +275,8 @@ package struct LaneQueue: Sendable {
         return removed
     }
 
-    /// Removes and returns what nobody is owed any more. The queue is walked only when custody of something
-    /// that was held may have ended, not at each of the ten ticks of a second.
+    /// Removes and returns pushes whose custody is over. The queue is walked only when the custody of a held
+    /// push may have ended, not at each of the ten ticks of a second.
     package mutating func removeEnded(now: UnixTime) -> [Entry] {
         guard custodyHolds <= now else { return [] }
         var next = UnixTime.distantFuture
@@ -288,7 +289,7 @@ package struct LaneQueue: Sendable {
         return ended
     }
 
-    /// When custody ends next is to be looked for anew.
+    /// The next end of custody must be computed again.
     package mutating func forgetCustody() { custodyHolds = .distantPast }
 
     private mutating func insert(_ entry: Entry, now: UnixTime) {
@@ -314,8 +315,8 @@ extension LaneQueue.Entry {
 }
 
 extension ProviderMessage {
-    /// A number that is the same for the same address, and another for others but by chance; of this process
-    /// alone.
+    /// A number that is the same for the same address and, except by chance, different for others; valid in
+    /// this process only.
     var addressNumber: Int {
         address.reveal { bytes in
             var hasher = Hasher()

@@ -3,11 +3,11 @@ import PushModel
 /// One class of a lane's queue. Those who hold turns (``Turns``) take them one after the other, and within
 /// one holder's turns its phones do.
 ///
-/// Two levels, because neither is enough. What one client or key asks for is one holder's, however many
-/// phones and users it names; and a phone that somebody floods delays no other phone of its server.
+/// Two levels, because one is not enough. All pushes of one client or key belong to one holder, however many
+/// phones and users they name; and a flood to one phone delays no other phone of the same server.
 ///
-/// A full queue asks for the fullest holder at every push that comes, and a call must not wait for a walk
-/// over thousands; so all is linked (``Chains``), and every step takes constant time but for
+/// A full queue asks for the fullest holder at every new push, and a call must not wait for a walk over
+/// thousands. So everything is linked (``Chains``), and every step takes constant time but for
 /// ``remove(where:)``, ``durableOrigins(atMost:)`` and ``take(of:atMost:where:)``.
 struct LaneRound: Sendable {
     /// What one holder has for one phone, the oldest first. It stands in its holder's turns while it has
@@ -65,7 +65,7 @@ struct LaneRound: Sendable {
 
     mutating func append(_ entry: LaneQueue.Entry) { insert(entry, isFirst: false) }
 
-    /// At the front of its row; a holder or a phone that has no turn has the next one.
+    /// Puts it at the front of its row; a holder or phone without a turn gets the next one.
     mutating func putBack(_ entry: LaneQueue.Entry) { insert(entry, isFirst: true) }
 
     mutating func take() -> LaneQueue.Entry? {
@@ -73,7 +73,7 @@ struct LaneRound: Sendable {
         let holder = turns.first
         let row = holders[holder].rows.first
         let entry = remove(rows[row].entries.first, of: row)
-        // What has become empty stands in no chain any more.
+        // An empty row or holder is in no chain.
         if rows[row].count > 0 { rowTurns.rotate(&holders[holder].rows) }
         if holders[holder].count > 0 { holderTurns.rotate(&turns) }
         shrink()
@@ -130,8 +130,8 @@ struct LaneRound: Sendable {
 
     // MARK: room
 
-    /// Whether a push of that holder and phone would get another's place: the fullest holder's while that
-    /// would still hold more, else the holder's own fullest phone's by the same rule.
+    /// Whether a push of this holder and phone would replace another push: one of the fullest holder, if that
+    /// holder would still hold more, or else one of this holder's fullest phone, by the same rule.
     func yields(to origin: Digest16, _ address: () -> Int) -> Bool {
         guard let holder = places[origin] else { return ranks.most > 1 }
         let own = holders[holder]
@@ -140,7 +140,7 @@ struct LaneRound: Sendable {
         return own.ranks.most > count(of: holder, address()) + 1
     }
 
-    /// The newest entry of whoever makes room for that push.
+    /// The newest entry of the holder that makes room for that push.
     mutating func makeRoom(for push: LaneQueue.Entry) -> LaneQueue.Entry? {
         guard yields(to: push.push.origin, { push.address }) else { return nil }
         guard let own = places[push.push.origin], ranks.most <= holders[own].count + 1 else {
@@ -199,7 +199,7 @@ struct LaneRound: Sendable {
         count(row, by: 1)
     }
 
-    /// Rows and holders that become empty go.
+    /// Rows and holders that become empty are removed.
     private mutating func remove(_ place: Int, of row: Int) -> LaneQueue.Entry? {
         var entry: LaneQueue.Entry?
         swap(&entry, &entries[place])
@@ -243,7 +243,7 @@ struct LaneRound: Sendable {
         return row < 0 ? nil : row
     }
 
-    /// An address's number is a hash that nobody outside can work out, so nobody can crowd a bucket.
+    /// An address's number is a hash that no outsider can compute, so nobody can fill one bucket on purpose.
     private func bucket(of holder: Int, _ address: Int) -> Int {
         (address ^ (holder &* 0x9E37_79B1)) & (buckets.count - 1)
     }
@@ -311,7 +311,7 @@ struct LaneRound: Sendable {
         return holder
     }
 
-    /// Gives the memory of a flood back when it has gone.
+    /// Gives back the memory of a flood after it.
     private mutating func shrink() {
         if count == 0, entries.count > Self.keptPlaces { self = LaneRound() }
     }

@@ -1,14 +1,14 @@
 import PushModel
 import Synchronization
 
-/// The tasks that send a lane's pushes, each at once, whatever the others wait for. One that has sent a push
-/// stays for the next by the rule of ``StayingTasks``, and a push is out of its hands before it stays.
+/// The tasks that send a lane's pushes, each push at once, whatever the others wait for. A task that has sent
+/// a push stays for the next by the rule of ``StayingTasks``; it releases the push before it stays.
 final class LaneSenders: Sendable {
     typealias Work = @Sendable () async -> Void
 
     private struct State {
-        /// Each for one task that was made or woken for it and has not run since. No more than the lane has
-        /// streams for.
+        /// Each entry is for one task that was made or woken for it and has not run since. At most as many as
+        /// the lane has streams.
         var given = Fifo<Work>()
         /// Half a megabyte.
         var staying = StayingTasks(limit: 128)
@@ -36,7 +36,7 @@ final class LaneSenders: Sendable {
         return worker != nil
     }
 
-    /// What a task does that was made for a push: that one, and others as long as it may stay.
+    /// The work of a task that was made for a push: it sends this push, and others as long as it may stay.
     func work() async {
         repeat { await workOnce() } while await goesOn()
     }
@@ -53,7 +53,7 @@ final class LaneSenders: Sendable {
 
     // MARK: The tasks
 
-    /// A function of its own, so that nothing of the push is held while the task stays.
+    /// A separate function, so that nothing of the push is held while the task stays.
     private func workOnce() async {
         guard let work = state.withLock({ $0.given.popFirst() }) else { return }
         await work()

@@ -1,6 +1,6 @@
 import PushModel
 
-/// What one lane knows, and all that it decides. A value: events in, actions out.
+/// What one lane knows, and all its decisions. A value: events in, actions out.
 struct LaneState: Sendable {
     var memory: LaneMemory
     var rows: ParkedRows
@@ -12,22 +12,22 @@ struct LaneState: Sendable {
     var lateEnds: LateEnds
     /// The lease's term that the queue was filled in.
     private var term = 0
-    /// Nothing is sent any more but what is volatile.
+    /// Only volatile pushes are still sent.
     private(set) var isStopping = false
     /// Until when a lane that stops sends that.
     private var drainUntil: ContinuousClock.Instant?
-    /// Another lane of its name has come, or none: nobody hears of this one's halts.
+    /// A reload has replaced or removed this lane: its halts are no longer reported.
     private(set) var isReplaced = false
-    /// All that is durable goes back to the store, and none comes from it (``Reclaim``).
+    /// All durable pushes go back to the store, and none come from it (``Reclaim``).
     private var handsBack: Bool
     private let longestWait: Duration
     private let tickSpan: Duration
-    /// Held back for longer, a push is told to be pending.
+    /// A push that is held back for longer is reported as pending.
     private let longHold: Duration
     let witnesses: Int
 
-    /// - Parameter service: what the lane sends to: how long anything may be put off depends on it, and what
-    ///   is put off for longer was by a clock that has been set back.
+    /// - Parameter service: what the lane sends to: the longest time for which a push may be put off depends
+    ///   on it; a push that is put off for longer was put off by a clock that was since set back.
     /// - Parameter isProven: no registration has to be spared until something is accepted.
     init(
         limits: DeliveryLimits, of service: PushService? = nil, handsBack: Bool = false,
@@ -48,7 +48,7 @@ struct LaneState: Sendable {
 
     /// Whether a durable push has left the queue whose settlement the settler has not got yet.
     var isSendingDurable: Bool { traffic.hasDurable }
-    /// Of those that come back as many as there are places for: the others go to the store then.
+    /// Counts as many of the returning pushes as there are places for: the others go to the store.
     var inMemory: Int { memory.count + min(returning, memory.free) }
     var parked: Int { rows.count }
 
@@ -56,7 +56,7 @@ struct LaneState: Sendable {
         !isStopping && memory.wouldHold(pushClass, origin: origin, address: address)
     }
 
-    /// How long a push that comes now would wait; `nil` when nobody can say.
+    /// How long a push that comes now would wait; `nil` if unknown.
     func expectedWait() -> Duration? {
         guard !health.isHalted, !isStopping else { return nil }
         let ahead = memory.readyCount + rows.count
@@ -64,7 +64,7 @@ struct LaneState: Sendable {
         return traffic.wait(behind: ahead, atMost: longestWait)
     }
 
-    /// Whether `next` could give something now.
+    /// Whether `next` could return something now.
     func hasWork(now: UnixTime, instant: ContinuousClock.Instant) -> Bool {
         maySend(instant) && memory.hasDue(now)
     }
@@ -72,7 +72,7 @@ struct LaneState: Sendable {
     /// Whether the next push to leave would be urgent.
     var hasUrgent: Bool { memory.hasUrgent }
 
-    /// Whether a lane that stops has sent what is volatile, or cannot, or may wait no longer.
+    /// Whether a stopping lane has sent its volatile pushes, cannot send them, or must wait no longer.
     func isDrained(_ instant: ContinuousClock.Instant) -> Bool {
         if memory.isEmpty && !traffic.hasVolatile { return true }
         return health.isHalted || drainUntil.map { $0 <= instant } ?? true
@@ -89,17 +89,17 @@ struct LaneState: Sendable {
 
     // MARK: what comes and waits
 
-    /// Takes pushes in. What finds no room goes back to the store, which has it already.
+    /// Takes pushes in. A push without room stays in the store, which already has it.
     mutating func admit(
         _ entries: [LaneQueue.Entry], now: UnixTime, instant: ContinuousClock.Instant
     ) -> Actions {
         var actions = Actions()
         if health.hear(of: entries, at: instant) { actions.breaker = .reopened }
-        // In two steps: in one the whole memory would be copied before the first had changed anything.
+        // In two steps, because in one the whole memory would be copied first.
         let stay = endMoved(endLate(entries, &actions), &actions)
         let entries = memory.stamped(stay)
         guard !keepsNothing else {
-            // Nobody sends here any more, or not now; the next one that does finds them in the store.
+            // This lane does not send now or at all; the next one that does finds them in the store.
             for entry in entries { memory.park(entry, &actions) }
             actions.wakesSender = memory.hasShelved
             return actions
@@ -109,7 +109,7 @@ struct LaneState: Sendable {
         return actions
     }
 
-    /// The store has heard of an attempt.
+    /// The store has recorded an attempt.
     ///
     /// - Parameter isOurs: false: the push has ended, or is another process's.
     mutating func comeBack(
@@ -148,12 +148,12 @@ struct LaneState: Sendable {
     ) -> Actions {
         rows.end(claim)
         var actions = admit(entries, now: claim.begun, instant: instant)
-        // What came due while the store was asked need not wait for the next tick.
+        // Pushes that became due while the store was asked need not wait for the next tick.
         askStore(now: now, &actions)
         return actions
     }
 
-    /// What waits for a time of its own, and not for the service, is tried now.
+    /// Pushes that wait for their next attempt, and not for the service, are tried now.
     mutating func hurry(now: UnixTime) -> Actions {
         memory.wake(now: now + longestWait)
         rows.hurry()
@@ -173,11 +173,11 @@ struct LaneState: Sendable {
         if isProven { health.prove() }
     }
 
-    /// The next push to send, if the lane may send; custody that has ended is settled on the way.
+    /// The next push to send, if the lane may send. Pushes whose custody has ended are settled on the way.
     ///
     /// - Parameters:
-    ///   - term: of the lease. `nil`: it has run out, and what is durable goes back to the store; the rest
-    ///     may leave.
+    ///   - term: of the lease. `nil`: it has run out, and durable pushes go back to the store; the others may
+    ///     leave.
     ///   - isRevoked: it has ended with its registration on its way here.
     mutating func next(
         at moment: LaneMoment, term: Int?, isRevoked: (PushID) -> Bool, _ actions: inout Actions
@@ -190,7 +190,8 @@ struct LaneState: Sendable {
             return take(at: moment, isLeased: false, isRevoked, &actions)
         }
         if self.term != term {
-            // The lease ran out and was renewed since: what stands here may have been given to another.
+            // The lease ran out and was renewed since: the pushes here may have been given to another
+            // process.
             self.term = term
             actions.join(memory.giveBack(keeping: term))
         }
@@ -218,7 +219,7 @@ struct LaneState: Sendable {
         while var entry = isHalted ? memory.takeProbe(health.lately(instant)) : memory.take(isTurn: isTurn) {
             if isRevoked(entry.push.id) { continue }
             guard entry.term == term || entry.push.isVolatile else {
-                // Asked for, or sent, in an earlier term, and here only now.
+                // Asked for, or sent, in an earlier term, and arrived only now.
                 memory.park(entry, &actions)
                 continue
             }
@@ -227,7 +228,7 @@ struct LaneState: Sendable {
                 continue
             }
             if let wait = health.wait(of: entry, at: instant) {
-                // Nobody's reply waits for what will not leave before its deadline.
+                // No reply waits for a push that will not leave before the reply's deadline.
                 if entry.isFirst, wait > longHold { actions.first.append((entry.push.id, .pending)) }
                 memory.holdBack(entry, for: wait, now: now, &actions)
                 continue
@@ -256,7 +257,7 @@ struct LaneState: Sendable {
         return rowsUnderWay.ended(entry)
     }
 
-    /// A lane that stops sends no more than what is volatile: all else has left its queue.
+    /// A stopping lane sends only volatile pushes: all others have left its queue.
     private func maySend(_ instant: ContinuousClock.Instant) -> Bool {
         health.maySend(instant) && (!isStopping || drainUntil.map { instant < $0 } ?? false)
     }
@@ -271,7 +272,7 @@ struct LaneState: Sendable {
     /// The tick: retries that are due, custody that has ended, the store's parked pushes.
     ///
     /// - Parameters:
-    ///   - isLeased: false gives all memory back, for by now the rows may be another's.
+    ///   - isLeased: false gives all durable pushes back, because another process may own their rows by now.
     ///   - isCongested: by our own store.
     mutating func tick(
         at moment: LaneMoment, seconds: Double, isLeased: Bool, isCongested: Bool = false
@@ -295,7 +296,7 @@ struct LaneState: Sendable {
         return actions
     }
 
-    /// What the tick can tell of the lane's work.
+    /// What the tick tells about the lane's work.
     private func work(isHeldUp: Bool) -> Reach.Work {
         if memory.isEmpty && rows.count == 0 && traffic.underWay + returning == 0 { return .none }
         if isHeldUp || health.isHalted || isStopping || handsBack { return .heldUp }
@@ -309,22 +310,22 @@ extension LaneState {
     /// Nothing durable stays in memory.
     var keepsNothing: Bool { isStopping || handsBack }
 
-    /// All that is durable goes back to the store until told otherwise.
+    /// All durable pushes go back to the store until told otherwise.
     mutating func handBack(_ handsBack: Bool) -> Actions {
         self.handsBack = handsBack
         return handsBack ? memory.giveBack() : Actions()
     }
 
-    /// Another lane takes its place, or none.
+    /// A reload replaces or removes this lane.
     ///
-    /// - Returns: whether it was halted, which is nobody's concern any more.
+    /// - Returns: whether it was halted, which is no longer reported.
     mutating func giveWay() -> Bool {
         isReplaced = true
         return health.isHalted
     }
 
-    /// Nothing more is taken from the store, and what is the store's goes back to it. What is volatile is
-    /// tried once more at once.
+    /// Nothing more is taken from the store, and durable pushes go back to it. Volatile pushes are tried once
+    /// more at once.
     mutating func stop(drainUntil: ContinuousClock.Instant, now: UnixTime) -> Actions {
         guard !isStopping else { return memory.giveBack() }
         isStopping = true
@@ -334,7 +335,7 @@ extension LaneState {
         return actions
     }
 
-    /// The end: nobody sends any more.
+    /// The end: nothing more is sent.
     mutating func finish() -> Actions {
         var actions = memory.giveBack()
         if health.end() { actions.reach = .left }

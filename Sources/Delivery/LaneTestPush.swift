@@ -24,7 +24,7 @@ extension Lane {
                 return nil
             }
             var found: Answer?
-            // Whichever ends first ends the other; a request under way is answered all the same.
+            // The one that ends first ends the other; a request under way is still answered.
             for await answer in group {
                 found = found ?? answer
                 group.cancelAll()

@@ -23,19 +23,19 @@ struct LaneTraffic: Sendable {
         if case .volatile = custody { volatileUnderWay -= 1 }
     }
 
-    /// - Parameter isBehind: something waits. Only then does a lane show how fast it is; else the rate is
-    ///   that of what came.
+    /// - Parameter isBehind: something waits. Only then does the rate show the lane's speed; otherwise it
+    ///   shows how many pushes came.
     mutating func tick(seconds: Double, isBehind: Bool) {
         let present = Double(answersInTick) / seconds
         rate = isBehind ? rate * 0.8 + present * 0.2 : max(rate, present)
         answersInTick = 0
     }
 
-    /// How long a push would wait behind so many others; `nil` when nobody can say.
+    /// How long a push would wait behind this many others; `nil` if unknown.
     func wait(behind ahead: Int, atMost longest: Duration) -> Duration? {
         if ahead <= 1_000 { return .zero }
         guard rate > 0 else { return nil }
-        // The rate of a lane that gets no answers comes as near to nothing as a number can.
+        // The rate of a lane without answers approaches zero.
         let seconds = Double(ahead) / rate
         return seconds < Double(longest.components.seconds) ? .seconds(seconds) : longest
     }

@@ -1,10 +1,10 @@
 package import PushModel
 
-/// Which origins, and of each which addresses, a lane's service has lately accepted.
+/// Which origins, and which addresses of each, a lane's service has accepted lately.
 ///
-/// It is what tells an origin that is served from one that makes its addresses up: only the former can speak
-/// for the app when a lane halts, and a push to an address that was reached an hour ago tells best whether
-/// the lane works again (decision 0057). A value; bounded by its two numbers.
+/// It distinguishes an origin that is served from one that invents addresses. Only the former can be a
+/// witness when a lane halts, and a push to an address that was reached an hour ago shows best whether the
+/// lane works again (decision 0057). A value; bounded by its two numbers.
 package struct LateAcceptances: Sendable {
     package struct Known: Sendable, Hashable {
         package fileprivate(set) var origin: Digest16
@@ -14,13 +14,14 @@ package struct LateAcceptances: Sendable {
         fileprivate var at: ContinuousClock.Instant
     }
 
-    /// Origins whose addresses are known: so many probes, one a minute, go before the turns of all others.
+    /// Origins whose addresses are known: each of them gets one probe, one a minute, before the turns of all
+    /// others.
     private static let mostOrigins = 16
     /// Addresses of each.
     private static let mostAddresses = 8
 
-    /// Origins that are only counted, in each half of the span: an app's active ones, or a good part of them,
-    /// for a halt must find three of these among its last hundred answers.
+    /// Origins that are only counted, in each half of the span: most of an app's active ones, because a halt
+    /// must find three of them among its last hundred answers.
     package static let mostCounted = 4_096
     private let mostCounted: Int
 
@@ -39,7 +40,7 @@ package struct LateAcceptances: Sendable {
         mostCounted = counted
     }
 
-    /// Nearly always of the origin that comes first: then it costs a comparison and a store.
+    /// Nearly always the first origin: then this costs a comparison and a store.
     package mutating func note(_ origin: Digest16, _ address: Int, at now: ContinuousClock.Instant) {
         if known.first?.origin != origin {
             count(origin, at: now)
@@ -54,13 +55,13 @@ package struct LateAcceptances: Sendable {
         }
     }
 
-    /// The origin's own, or one whose room it takes.
+    /// The origin's own entry, or the one that it replaces.
     private mutating func entry(of origin: Digest16, at now: ContinuousClock.Instant) -> Known {
         if let place = known.firstIndex(where: { $0.origin == origin }) { return known.remove(at: place) }
         guard known.count >= Self.mostOrigins, var last = known.popLast() else {
             return Known(origin: origin, addresses: [], at: now)
         }
-        // Its memory is taken along, so that many origins cost no allocation at each push.
+        // Its memory is reused, so that many origins cost no allocation for each push.
         last.origin = origin
         last.addresses.removeAll(keepingCapacity: true)
         last.next = 0
@@ -77,8 +78,8 @@ package struct LateAcceptances: Sendable {
         if counted.count < mostCounted { counted.insert(origin) }
     }
 
-    /// Whether enough of the origins that were lately accepted are among some others: `most` of them, or as
-    /// many as there are.
+    /// Whether enough of the origins that were accepted lately are among the given ones: `most` of them, or
+    /// all if there are fewer.
     package func areAmong(
         _ others: Set<Digest16>, atMost most: Int, at now: ContinuousClock.Instant
     ) -> Bool {
@@ -87,7 +88,7 @@ package struct LateAcceptances: Sendable {
         let sets = age < span / 2 ? [counted, countedBefore, late] : age < span ? [counted, late] : [late]
         let found = others.count { other in sets.contains { $0.contains(other) } }
         if found >= most { return true }
-        // Where there are more, one of the sets has more, or all of them are small.
+        // If there are more, one of the sets has more, or all of them are small.
         let all = sets.contains { $0.count >= most } ? most : sets.reduce(Set()) { $0.union($1) }.count
         return found >= min(most, all)
     }

@@ -1,13 +1,13 @@
 import PushModel
 import Synchronization
 
-/// How long this process may count on its rows (docs/architecture.md, Leases).
+/// How long this process owns its rows (docs/architecture.md, Leases).
 ///
 /// The process counts its twenty seconds from *before* it sent the renewal, on a clock that counts
 /// suspension, so it always gives up earlier than the store believes.
 final class Lease: Sendable {
-    /// What a renewal allows. A class: each push asks for it, and a moment has no size that the compiler
-    /// knows.
+    /// What a renewal allows. A class, because each push asks for it, and the compiler does not know the size
+    /// of an instant.
     final class Grant: Sendable {
         /// After that no bytes of a push may reach a socket.
         let sendBefore: ContinuousClock.Instant
@@ -44,13 +44,14 @@ final class Lease: Sendable {
             State(aliveUntil: now, grant: Grant(sendBefore: now - limits.leaseMargin, term: 0)))
     }
 
-    /// Which unbroken run of renewals this is. What a lane holds from an earlier one may be another's by now.
+    /// The number of this unbroken run of renewals. Pushes that a lane holds from an earlier run may belong
+    /// to another process by now.
     var term: Int { state.withLock(\.term) }
 
-    /// Why the store takes no commits; `nil` while it does. Known at the latest with the next renewal.
+    /// Why the store takes no commits; `nil` while it does. Known with the next renewal at the latest.
     var storeFault: StoreError.Code? { state.withLock(\.fault) }
 
-    /// A commit failed. Whether that lasts, the next renewal tells.
+    /// A commit failed. The next renewal shows whether that lasts.
     func note(_ error: StoreError) {
         guard error.code != .full else { return }
         state.withLock { $0.fault = error.code }
@@ -75,7 +76,7 @@ final class Lease: Sendable {
         }
         let ended = world.instant()
         state.withLock { state in
-            // Between the old end and this renewal we were dead to the store, which may have given our rows
+            // Between the old end and this renewal the store took us for dead, and may have given our rows
             // away.
             if ended > state.aliveUntil { state.term += 1 }
             state.aliveUntil = max(state.aliveUntil, began + limits.aliveFor)
@@ -86,8 +87,8 @@ final class Lease: Sendable {
 
     /// Renews until cancelled. A failure is tried again at the next beat: three fit before the lease ends.
     ///
-    /// - Parameter recovered: told of a renewal behind a fault.
-    /// - Parameter beat: told before each renewal.
+    /// - Parameter recovered: called at the first renewal after a fault.
+    /// - Parameter beat: called before each renewal.
     func run(recovered: () -> Void = {}, beat: () -> Void) async {
         while !Task.isCancelled {
             do { try await world.sleep(world.instant() + limits.renewEvery) } catch { return }

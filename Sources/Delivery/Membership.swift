@@ -1,21 +1,22 @@
 package import PushModel
 import Synchronization
 
-/// The groups that this process belongs to, and who else does: all that processes on one store know of each
-/// other.
+/// The groups that this process belongs to, and their other members: all that processes on one store know
+/// about each other.
 ///
 /// Renewed with the lease, and at once when a group is entered or left.
 package final class Membership: Sendable {
     private struct State {
         var groups: Set<GroupName> = [.relays]
         var rosters: [GroupName: Roster] = [:]
-        /// Readings so far: who keeps something by a roster asks whether it is still the same.
+        /// Readings so far. Code that caches something derived from a roster asks whether this number is
+        /// still the same.
         var readings = 0
-        /// When the question was asked that the rosters answer.
+        /// When the store was asked for these rosters.
         var askedAt: ContinuousClock.Instant
         /// The last sign that this process was not suspended.
         var awakeAt: ContinuousClock.Instant
-        /// When it turned out that it was, until the store has been asked since.
+        /// When a suspension was noticed, until the store has been asked again.
         var dazedAt: ContinuousClock.Instant?
     }
 
@@ -50,8 +51,8 @@ package final class Membership: Sendable {
     /// Readings so far.
     package var readings: Int { state.withLock(\.readings) }
 
-    /// What is known of a group; `nil` while we are not known to be in it, and after this process was
-    /// suspended until the store has been heard again: by then others have its share.
+    /// What is known of a group; `nil` while we are not known to be in it, and after a suspension until the
+    /// store has answered again, because others may have our share by then.
     package func roster(of group: GroupName) -> Roster? {
         let now = world.instant()
         return state.withLock { state in
@@ -61,7 +62,7 @@ package final class Membership: Sendable {
         }
     }
 
-    /// Among how many processes a limit is divided that holds for all of them together; at least 1.
+    /// The number of processes among which a common limit is divided; at least 1.
     package var relays: Int {
         let now = world.instant()
         return state.withLock { $0.rosters[.relays]?.count(at: now) ?? 1 }
@@ -107,10 +108,10 @@ package final class Membership: Sendable {
             let byGroup = Dictionary(grouping: members, by: \.group)
             let mustAskAgain = state.withLock { state in
                 look(at: ended, &state)
-                // An answer that was long on its way must not take the place of a later one.
+                // An answer that was long on its way must not replace a later one.
                 guard began >= state.askedAt else { return state.dazedAt != nil }
                 state.askedAt = began
-                // What was entered or left meanwhile has rung the bell again.
+                // Entering or leaving a group meanwhile has rung the bell again.
                 for group in groups where state.groups.contains(group) {
                     state.rosters[group] = Roster(
                         byGroup[group] ?? [], asked: began, answered: ended, lease: limits.aliveFor)

@@ -6,7 +6,7 @@ import Synchronization
 package final class NoteMeter: Sendable {
     private let instance: ConfiguredName
     private let metrics: any MetricsFactory
-    /// Each made once: to name a series costs more than to count in it, and something is noted of each call.
+    /// Each is made once: naming a series costs more than counting in it, and each call notes something.
     private let counters = Mutex<[NoteCode: Counter]>([:])
 
     package init(_ instance: ConfiguredName, _ metrics: any MetricsFactory) {

@@ -1,17 +1,17 @@
 import PushModel
 import Synchronization
 
-/// When an origin's pushes may leave: a minute's worth at once, and what exceeds it later, in turn, at the
-/// quota's pace.
+/// When an origin's pushes may leave: a minute's worth at once, and the rest later, in order, at the quota's
+/// pace.
 ///
 /// One origin's schedule is three numbers: for each class, when the pace will have caught up with all that is
-/// promised to that class and to those above it. So an urgent push waits for urgent ones only, whatever
-/// stands before it of messages and removals; what is promised already stays where it is, and what comes
-/// later of a lower class is put off for it (decision 0047).
+/// promised to that class and to those above it. So an urgent push waits only for urgent ones, however many
+/// messages and removals wait; existing promises stay, and later pushes of a lower class are put off for it
+/// (decision 0047).
 struct Schedule: Sendable {
     /// Nanoseconds of virtual time, by class.
     private var fullAt = [Int64](repeating: .min, count: PushClass.allCases.count)
-    /// When it was begun: an origin's schedule that was dropped and begun anew is another one.
+    /// When it was begun: a schedule that was dropped and begun again is a different one.
     let begunAt: Int64
 
     static let minute: Int64 = 60_000_000_000
@@ -21,12 +21,12 @@ struct Schedule: Sendable {
     /// When everything that was promised will have left.
     var endsAt: Int64 { fullAt.last ?? .min }
 
-    /// How long before now or behind it the pace has room for a push of that class; more than 0: not yet.
+    /// How long before or after now the pace has room for a push of this class; more than 0: not yet.
     func ahead(_ pushClass: PushClass, at now: Int64) -> Int64 {
         max(fullAt[Int(pushClass.rawValue)], now) - now - Self.minute
     }
 
-    /// Counts so many units behind everything that is promised.
+    /// Counts these units after everything that is promised.
     mutating func charge(_ units: Int, at now: Int64, interval: Int64) {
         let (span, isOver) = interval.multipliedReportingOverflow(by: Int64(units))
         let last = fullAt.count - 1
@@ -53,7 +53,7 @@ struct Schedule: Sendable {
         zip(fullAt, standing.fullAt).map { $0 - max($1, min(now, $0)) }
     }
 
-    /// Takes back what a call had added and nothing came of. What was promised behind it keeps its slots.
+    /// Takes back what a call had added if nothing came of it. Later promises keep their slots.
     mutating func giveBack(_ spans: [Int64]) {
         for (level, span) in spans.enumerated() where span > 0 { fullAt[level] -= span }
     }
@@ -61,10 +61,10 @@ struct Schedule: Sendable {
 
 /// The schedules of all origins. In memory only: a restart forgets them, not what they have put off.
 final class Pacer: Sendable {
-    /// A push as its pace sees it: class, and how long it is owed from now on.
+    /// A push as its pace sees it: its class, and how long it is still owed.
     typealias Item = (pushClass: PushClass, custody: Duration)
 
-    /// What becomes of a call of which something is too far ahead of its origin's pace.
+    /// What happens to a call of which a push is too far ahead of its origin's pace.
     enum Excess: Sendable {
         /// Nothing of it is promised.
         case refusesCall
@@ -80,8 +80,8 @@ final class Pacer: Sendable {
         case refused(retryAfter: Duration)
     }
 
-    /// What a call was promised, until it is known whether anything comes of it: what the store did not take
-    /// leaves no mark on its origin's pace.
+    /// What a call was promised, until it is known whether the store takes it: a call that the store did not
+    /// take does not count against its origin's pace.
     struct Promise: Sendable {
         fileprivate struct Part: Sendable {
             /// `nil`: in the schedule that newcomers share.
@@ -104,7 +104,7 @@ final class Pacer: Sendable {
 
     private struct State {
         var schedules: [Digest16: Schedule] = [:]
-        /// For newcomers while there is no room for one more.
+        /// For newcomers while there is no room for another schedule.
         var shared = Schedule(begunAt: .min)
         var sweptAt = Int64.min
     }
@@ -197,7 +197,7 @@ final class Pacer: Sendable {
         mutating func take(_ push: Item, from schedule: inout Schedule, _ standing: Schedule) {
             let over = standing.ahead(push.pushClass, at: time) - bound
             let span = schedule.slot(push.pushClass, at: time, interval: interval)
-            // Nothing is put off for longer: a clock that was set back is known by that.
+            // No push is put off for longer: a longer wait shows a clock that was set back.
             let slot = Duration.nanoseconds(min(span, longest))
             let isInTime = slot == .zero || slot < push.custody
             guard over <= 0, isInTime else {
@@ -268,10 +268,11 @@ final class Pacer: Sendable {
         }
     }
 
-    /// Counts what is no push against the same pace, behind everything that is promised: no push but those of
-    /// the lowest class waits for it.
+    /// Counts work that is not a push against the same pace, after everything that is promised: only pushes
+    /// of the lowest class wait for it.
     ///
-    /// - Returns: `nil` when it was counted; else nothing was, and what was asked for can be after that span.
+    /// - Returns: `nil` when it was counted; otherwise nothing was counted, and the same can be asked after
+    ///   that span.
     func charge(
         _ units: Int, of origin: Digest16, perMinute: Int, now: ContinuousClock.Instant,
         _ promise: inout Promise
@@ -282,7 +283,7 @@ final class Pacer: Sendable {
         return state.withLock { state in
             let isShared = state.schedules[origin] == nil && !makeRoom(&state, time)
             let standing = isShared ? state.shared : state.schedules[origin] ?? Schedule(begunAt: time)
-            // Judged by what stood before, as a call's pushes are.
+            // Judged by the schedule before the call, like a call's pushes.
             let over = standing.ahead(.background, at: time) - bound
             guard over <= 0 else { return .nanoseconds(over) }
             var schedule = standing
@@ -293,7 +294,8 @@ final class Pacer: Sendable {
         }
     }
 
-    /// Takes back what was promised to a call of which nothing came; once, for nothing is left in it then.
+    /// Takes back what was promised to a call that was not taken; only once, because the promise is empty
+    /// afterwards.
     func giveBack(_ promise: inout Promise) {
         guard !promise.parts.isEmpty else { return }
         let parts = promise.parts
@@ -304,7 +306,7 @@ final class Pacer: Sendable {
                     state.shared.giveBack(part.spans)
                     continue
                 }
-                // One that was dropped since had nothing left that was promised.
+                // A schedule that was dropped since had no promises left.
                 guard state.schedules[origin]?.begunAt == part.begunAt else { continue }
                 state.schedules[origin]?.giveBack(part.spans)
             }
@@ -318,7 +320,7 @@ final class Pacer: Sendable {
         return isOver ? longest : min(longest, most)
     }
 
-    /// Whether so many more schedules fit, after dropping those that say nothing any more; looked at once a
+    /// Whether this many more schedules fit, after dropping those that no longer matter; looked at once a
     /// second at most.
     private func makeRoom(_ state: inout State, _ time: Int64, for count: Int = 1) -> Bool {
         if state.schedules.count + count <= limits.pacedOrigins { return true }
@@ -336,8 +338,8 @@ final class Pacer: Sendable {
 
 /// How many pushes of a lane the pace has put off, by the second in which they may leave.
 ///
-/// They stand in the store as parked, and nobody waits behind them: a lane counts them as its own backlog
-/// when they are due. Bounded by the seconds of ``DeliveryLimits/paceAhead``.
+/// They are parked in the store, and nothing waits behind them: a lane counts them as its backlog when they
+/// are due. Bounded by the seconds of ``DeliveryLimits/paceAhead``.
 struct PutOff: Sendable {
     private struct Place: Hashable {
         var second: Int64
@@ -354,8 +356,8 @@ struct PutOff: Sendable {
 
     /// Takes out what is due, by class.
     ///
-    /// - Parameter within: nothing is put off for longer; what is was put off by a clock that has been set
-    ///   back since, and is due.
+    /// - Parameter within: no push is put off for longer; one that is was put off by a clock that was since
+    ///   set back, and is due.
     mutating func take(upTo now: UnixTime, within: Duration) -> [PushClass: Int] {
         guard total > 0 else { return [:] }
         var due: [PushClass: Int] = [:]

@@ -21,21 +21,21 @@ struct ParkedRows: Sendable {
 
     /// As far as this process knows.
     private(set) var count = 0
-    /// Rows beside them that the pace has put off, as far as this process knows: they may have ended, or have
-    /// gone to another process. So they are left out of the count, and never keep the store from being asked.
+    /// Further rows that the pace has put off, as far as this process knows: they may have ended, or belong
+    /// to another process. So they are not counted, and never prevent the store from being asked.
     private var putOff = PutOff()
     /// Those of them that came since the claim under way began.
     private var putOffSinceClaim = PutOff()
-    /// Not before then is the store asked again for each class.
+    /// The store is not asked again for a class before this time.
     private var claimNotBefore: [UnixTime] = [.distantPast, .distantPast, .distantPast]
     private var isClaiming = false
-    /// What the claim asks for that is called for, or under way.
+    /// What the claim asks for that is wanted, or under way.
     private var claimClasses = PushClass.urgent ... .background
     /// The class at which the next claim of a halted lane begins.
     private var claimTurn = 0
     /// Once a tick the store may be asked although memory is more than half full.
     private var mayClaimAhead = false
-    /// So many rows are still to be claimed before their time.
+    /// The number of rows still to be claimed before they are due.
     private var hurried = 0
     /// Rows that were parked since the claim under way began.
     private var sinceClaim = 0
@@ -43,10 +43,10 @@ struct ParkedRows: Sendable {
     private(set) var noted = 0
     private let claimRows: Int
     private let longestWait: Duration
-    /// Between questions to the store that may have been too early.
+    /// The time between questions to the store that may have been too early.
     private let retryClaim: Duration
 
-    /// - Parameter longestWait: nothing is put off for longer.
+    /// - Parameter longestWait: no push is put off for longer.
     init(limits: DeliveryLimits, longestWait: Duration) {
         self.longestWait = longestWait
         claimRows = limits.claimRows
@@ -76,18 +76,18 @@ struct ParkedRows: Sendable {
     /// - Parameter hasGained: rows have come by another way: from a dead process, or from our own memory.
     /// - Parameter notedBefore: ``noted`` when the store was asked; `nil`: nothing came since.
     mutating func correct(_ stored: Int, hasGained: Bool = false, notedBefore: Int? = nil) {
-        // What was parked while the store counted may be missing from its count. Parked, claimed and parked
-        // again, it was noted twice: there is no more of it than we know of.
+        // Rows that were parked while the store counted may be missing from its count. A row that was parked,
+        // claimed and parked again was noted twice: there are at most as many as we know of.
         let missed = notedBefore.map { min(noted - $0, count) } ?? 0
         let stored = max(0, stored - putOff.total, missed)
-        // More than we know of came from a lane before this one.
+        // Rows that we do not know of came from a former lane.
         if hasGained || stored > count {
             for level in claimNotBefore.indices { claimNotBefore[level] = .distantPast }
         }
         count = stored
     }
 
-    /// What the pace has put off until now is parked like all else.
+    /// Rows that the pace had put off until now are parked like all others.
     mutating func wake(now: UnixTime) {
         for (pushClass, due) in putOff.take(upTo: now, within: longestWait) {
             note(pushClass, due: now, count: due)
@@ -99,11 +99,12 @@ struct ParkedRows: Sendable {
 
     // MARK: asking for it
 
-    /// Whether `ask` could call for a claim. Where nothing waits but what was put off, the store says when.
+    /// Whether `ask` could call for a claim. If only pushes that were put off wait, the store says when the
+    /// next is due.
     var mayAsk: Bool { !isClaiming && (count > 0 || putOff.total > 0) }
 
-    /// Calls for a claim when memory is half empty: of everything or, as far as it is full of what is less
-    /// urgent, of what goes before that.
+    /// Asks for a claim when memory is half empty: of all classes, or, if memory is full of less urgent
+    /// pushes, of the more urgent classes.
     ///
     /// - Returns: whether one is called for that was not before.
     mutating func ask(for room: Room, isHalted: Bool, now: UnixTime) -> Bool {
@@ -113,8 +114,8 @@ struct ParkedRows: Sendable {
         return true
     }
 
-    /// What is parked now is claimed before its time: as many rows as there are, each once, whatever becomes
-    /// of them.
+    /// Claims the rows that are parked now before they are due: as many as there are, each once, whatever
+    /// becomes of them.
     mutating func hurry() {
         hurried = count + putOff.total
         for level in claimNotBefore.indices { claimNotBefore[level] = .distantPast }
@@ -132,17 +133,17 @@ struct ParkedRows: Sendable {
             retryAfter: retryClaim, longestWait: longestWait, isHurried: hurried > 0)
     }
 
-    /// What we do not know to be gone is asked for once more.
+    /// Rows that may still be there are asked for once more.
     mutating func end(_ claim: LaneClaim) {
         isClaiming = false
         if claim.isLast { putOff = putOffSinceClaim }
         count = claim.isLast ? sinceClaim : max(count - claim.pushes.count, putOff.total > 0 ? 0 : 1)
-        // When the next of a class is due the store does not say; where it may be any moment it is asked
+        // The store does not say when the next of a class is due; if that may be any moment, it is asked
         // again soon.
         for level in claimClasses.levels {
             let isSeen = claim.allSeen.map { level <= Int($0.rawValue) } ?? false
             let due = isSeen && claim.next <= claim.begun ? claim.begun + retryClaim : claim.next
-            // A claim before its time says nothing of what is due now; one that brought nothing may have
+            // A claim of rows that are not due says nothing about due rows; one that brought nothing may have
             // failed.
             let early = claim.pushes.isEmpty ? claim.asked + retryClaim : .distantPast
             claimNotBefore[level] = min(claimNotBefore[level], claim.isHurried ? early : due)
@@ -182,7 +183,7 @@ struct ParkedRows: Sendable {
         return classes
     }
 
-    /// A moment further off than anything waits was named by a clock that has been set back since.
+    /// A moment that is further off than any wait was set by a clock that was since set back.
     private func isClaimDue(_ level: Int, _ now: UnixTime) -> Bool {
         now >= claimNotBefore[level] || claimNotBefore[level].since(now) > longestWait
     }
@@ -201,10 +202,10 @@ struct LaneClaim: Sendable {
     var asked: UnixTime { isHurried ? begun + (.zero - longestWait) : begun }
     private let longestWait: Duration
     private(set) var pushes: [OwedPush] = []
-    /// When the store may be asked again for these classes. Unless it says better: a failure is tried again
-    /// after the first step of a back-off.
+    /// When the store may be asked again for these classes. By default, a failure is tried again after the
+    /// first step of a back-off.
     private(set) var next: UnixTime
-    /// Of this class and the more urgent ones all that was due has been brought.
+    /// All due rows of this class and the more urgent ones have been brought.
     private(set) var allSeen: PushClass?
     /// Nothing is parked beside what was brought and what has come meanwhile.
     private(set) var isLast = false
@@ -234,8 +235,8 @@ struct LaneClaim: Sendable {
 
     /// When the next is due; `nil`: nothing waits.
     ///
-    /// - Returns: up to when more is to be claimed, and how much, because all that waits is due: it was put
-    ///   off by a clock that has been set back since.
+    /// - Returns: up to when, and how many, more rows are to be claimed because everything that waits is due:
+    ///   it was put off by a clock that was since set back.
     mutating func wait(until due: UnixTime?) -> (due: UnixTime, limit: Int)? {
         guard let due else {
             (next, isLast) = (begun, true)

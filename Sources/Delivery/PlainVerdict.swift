@@ -1,9 +1,9 @@
 package import PushModel
 
-/// What a verdict has of no protocol: all that the intake acts on.
+/// The parts of a verdict that belong to no protocol: all that the intake acts on.
 ///
 /// A step that is generic over a protocol's types looks them up each time (decision 0073). So the intake's
-/// steps have this, and at its edge what there is to tell becomes the protocol's reply.
+/// steps take this type, and only its edge makes the protocol's reply.
 struct PlainVerdict: Sendable {
     let pushes: [Push]
     let changes: [Change]

@@ -3,19 +3,19 @@ import PushModel
 /// Whether the push service answers at all (decision 0049). A value.
 ///
 /// REFUSED_STREAM, a connection that ends with the request, a deadline that passes, no access token to send
-/// with: nobody's push is to blame and no service has asked for time, so neither attempts nor throttle nor
-/// breaker count them. But a lane that owes hundreds would go on trying hundreds of times a second. After a
-/// few such answers in a row it sends one push, waits for what becomes of it, and waits longer each time;
-/// the first word of the service lets everything go at once.
+/// with: no push is to blame and no service has asked for time, so attempts, throttle and breaker do not
+/// count them. But a lane that owes hundreds of pushes would go on trying hundreds of times a second. After a
+/// few such answers in a row it sends one push, waits for its answer, and waits longer each time; the first
+/// answer of the service releases everything at once.
 struct Reach: Sendable {
     /// Answers in a row that no service gave.
     private(set) var silences = 0
-    /// Not before then is another push tried.
+    /// No other push is tried before this moment.
     private var tryAgainAt: ContinuousClock.Instant?
     private var tries = 0
-    /// A push has left since then, and what became of it is not known yet.
+    /// A push has left since then, and its answer is not known yet.
     private var isTrying = false
-    /// Since when there has been something to send, and no word.
+    /// Since when there has been something to send and no answer.
     private var waitsSince: ContinuousClock.Instant?
     /// An operator knows.
     private(set) var isUnanswered = false
@@ -34,22 +34,22 @@ struct Reach: Sendable {
         tellAfter = limits.unansweredAfter
     }
 
-    /// Whether no service had a part in that answer, and no fault of ours had either.
+    /// Whether neither a service nor a fault of ours caused that answer.
     static func isSilence(_ answer: Answer) -> Bool {
         guard case .retry = answer.outcome, answer.reason != .leaseRanOut else { return false }
         return answer.fate == .unprocessed || answer.fate == .unknown
     }
 
-    /// One push at a time is tried.
+    /// Whether pushes are tried one at a time.
     var isSilent: Bool { silences >= threshold }
 
-    /// Whether the service speaks, so that the silence of so many sends of one push is about that push: it
-    /// has answered something among them.
+    /// Whether the service answers others, so that many unanswered sends of one push are about that push: the
+    /// service has answered something in between.
     func speaks(among sends: Int) -> Bool { hasSpoken && silences < sends }
 
     func mayTry(_ instant: ContinuousClock.Instant) -> Bool { untilNextTry(instant) == nil }
 
-    /// A push is under way as a try, and its answer sets the next moment.
+    /// A push is under way as a try; its answer sets the next moment.
     var isTryUnderWay: Bool { isTrying && isSilent }
 
     /// `nil`: a push may be tried now.
@@ -60,7 +60,7 @@ struct Reach: Sendable {
 
     /// A push leaves.
     mutating func sent(at instant: ContinuousClock.Instant) {
-        // Its answer sets the next moment. Should none come, which no provider may do, this one holds.
+        // Its answer sets the next moment. If none came, which no provider may do, this moment would hold.
         if isSilent { (isTrying, tryAgainAt) = (true, instant + tryEnds) }
     }
 
@@ -75,12 +75,12 @@ struct Reach: Sendable {
             return isUnanswered
         }
         if isTrying, answer.fate == .local {
-            // Refused here: it was no try, and the next push is one at once.
+            // Our own side refused it: it was not a try, and the next push is tried at once.
             (isTrying, tryAgainAt) = (false, instant)
         }
         guard Self.isSilence(answer) else { return false }
         silences += 1
-        // What was under way before the silence was noticed, a whole connection's requests perhaps, says
+        // Requests that were under way before the silence was noticed, perhaps a whole connection's, say
         // nothing more.
         guard silences == threshold || isTrying else { return false }
         isTrying = false
@@ -91,7 +91,7 @@ struct Reach: Sendable {
 
     /// Nobody sends any more.
     ///
-    /// - Returns: whether an operator was told of a silence, which is nobody's concern now.
+    /// - Returns: whether an operator was told of a silence, which is now over.
     mutating func end() -> Bool {
         defer { isUnanswered = false }
         return isUnanswered
@@ -103,7 +103,7 @@ struct Reach: Sendable {
         case none
         /// The lane may not send, for another reason than the service's silence.
         case heldUp
-        /// Everything waits for its own time.
+        /// Every push waits for its next attempt.
         case waits
         /// Something could be sent, or is under way.
         case present

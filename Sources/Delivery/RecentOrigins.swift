@@ -1,10 +1,10 @@
 package import PushModel
 
-/// How many origins an app has, as far as it matters: up to as many as must witness a halt.
+/// How many origins an app has, counted up to the number that must witness a halt.
 ///
 /// The last few origins that this lane has heard of, each with the moment. An origin that has not been heard
-/// of for a while does not count: an app whose other origins are silent could not be halted for their sake,
-/// and its registrations would go one by one.
+/// of for a while does not count. Otherwise a lane could not halt while the app's other origins are silent,
+/// and its registrations would end one by one.
 package struct RecentOrigins: Sendable {
     /// The last heard of first.
     private var heard: [(origin: Digest16, at: ContinuousClock.Instant)] = []

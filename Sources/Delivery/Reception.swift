@@ -1,7 +1,7 @@
 package import PushModel
 
-/// The way in of one instance: what a face has parsed becomes an answer. Whose share it uses, what it is held
-/// for, what is counted and when it is owed stands here, once for every protocol that answers.
+/// The way in of one instance: makes an answer of what a face has parsed. It decides whose share a call uses,
+/// how long it is held, what is counted and when it is owed, in one place for every protocol that answers.
 package struct Reception<Role: AnsweringRole>: Sendable {
     package let instance: ConfiguredName
     package let role: Role
@@ -12,8 +12,8 @@ package struct Reception<Role: AnsweringRole>: Sendable {
 
     /// - Parameters:
     ///   - pushesPerMinute: of each origin that has no quota of its own; 0: no limit (docs/configuration.md).
-    ///   - tolls: those of the reception that this one takes the place of, if there was one.
-    ///   - note: hears what the role and the face count.
+    ///   - tolls: those of the reception that this one replaces, if there was one.
+    ///   - note: called for everything that the role and the face count.
     package init(
         _ role: Role, of instance: ConfiguredName, intake: Intake, pushesPerMinute: Int, tolls: Tolls,
         note: @escaping @Sendable (NoteCode) -> Void = { _ in }
@@ -30,7 +30,7 @@ package struct Reception<Role: AnsweringRole>: Sendable {
     ///
     /// - Parameters:
     ///   - bytes: what the call keeps in memory while it is held.
-    ///   - by: when its peer is answered by somebody else; `nil`: by nobody.
+    ///   - by: when the listener answers the peer in the call's place; `nil`: never.
     /// - Returns: the reply, once what it promises stands on stable storage.
     /// - Throws: the refusal to answer with.
     package func receive(
@@ -69,7 +69,7 @@ package struct Reception<Role: AnsweringRole>: Sendable {
     /// Counts something that the face has seen.
     package func count(_ code: NoteCode) { note(code) }
 
-    /// What is asked once waits for a store that is out.
+    /// A call that its peer makes only once waits while the store is out.
     private func judgeAgain(
         _ inbound: Role.Inbound, _ stay: Stay, after error: Role.Failure
     ) async throws(Role.Failure) -> Role.Judged {
@@ -81,7 +81,7 @@ package struct Reception<Role: AnsweringRole>: Sendable {
     }
 }
 
-/// The same for a protocol that may keep nothing and answers nobody.
+/// The same for a protocol that must store nothing and answers nobody.
 package struct VolatileReception<Role: SilentRole>: Sendable {
     package enum Outcome: Sendable {
         case taken(VolatileAdmission)
@@ -95,7 +95,7 @@ package struct VolatileReception<Role: SilentRole>: Sendable {
     private let intake: VolatileIntake
     private let note: @Sendable (NoteCount) -> Void
 
-    /// - Parameter note: hears what the role counts.
+    /// - Parameter note: called for everything that the role counts.
     package init(
         _ role: Role, of instance: ConfiguredName, intake: VolatileIntake,
         note: @escaping @Sendable (NoteCount) -> Void = { _ in }

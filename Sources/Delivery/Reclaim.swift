@@ -1,24 +1,24 @@
 import PushModel
 import Synchronization
 
-/// Taking back what the store may have given us, when its answer was lost.
+/// Takes back rows that the store may have given us when its answer was lost.
 ///
-/// A push that was accepted or claimed by a call whose answer never came stands in the store as in our
-/// memory, where it is not: nobody would send it until this process dies. Which rows these are cannot be told
-/// from here, so for a moment the lanes hold nothing, and then all of ours that stand as in memory are
-/// parked.
+/// If the answer to an accept or a claim is lost, the store says that the push is in our memory, and it is
+/// not: it would not be sent until this process dies. We cannot tell which rows these are, so for a moment
+/// the lanes hold nothing, and then all our rows that the store counts as in memory are parked.
 final class Reclaim: Sendable {
     private struct State {
         var isDue = false
         var isUnderWay = false
-        /// Calls whose rows will stand as in memory, and are on their way there.
+        /// Calls whose rows the store will count as in memory, and that are on their way there.
         var holders = 0
     }
 
     private let state = Mutex(State())
     private let bell = Bell()
 
-    /// Whether what the store gives now may stand in memory; then ``end()`` must follow, once it does.
+    /// Whether rows that the store gives out now may go into memory; if so, ``end()`` must follow once they
+    /// are there.
     func begin() -> Bool {
         state.withLock { state in
             guard !state.isUnderWay else { return false }
@@ -29,7 +29,7 @@ final class Reclaim: Sendable {
 
     func end() { state.withLock { $0.holders -= 1 } }
 
-    /// Calls for it after an answer that was lost; other faults leave nothing behind.
+    /// Asks for it after a lost answer; other faults leave nothing behind.
     func note(_ error: StoreError) {
         guard error.code == .uncertain else { return }
         state.withLock { $0.isDue = true }
@@ -74,9 +74,9 @@ extension DeliveryCore {
     /// and a store that is out ends the lease. An outcome that the store refuses is not waited for: the
     /// settler knows it when its push comes again. False when cancelled.
     private func isEmptied() async -> Bool {
-        // By then every request has met its deadline: what waits longer, waits for the store.
+        // By then every request has met its deadline: what still waits, waits for the store.
         var sayAt: ContinuousClock.Instant? = world.instant() + limits.requestDeadline * 2
-        // In this order: what leaves the one stands in the next.
+        // In this order: what leaves the first is found in the next.
         while reclaim.holders > 0 || ticking.contains(where: \.isSending) || settler.underWay > 0 {
             if let moment = sayAt, moment <= world.instant() {
                 sayAt = nil

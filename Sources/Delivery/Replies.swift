@@ -14,8 +14,8 @@ extension Intake {
     /// Hands the pushes of a commit over to their lanes, and waits for what the reply tells of them.
     ///
     /// - Parameter stay: the call's; `nil`: it has waited for nothing.
-    /// - Throws: `.overloaded` where the process stops while a push is being withdrawn: then neither that it
-    ///   is owed may be said nor that it failed, and a repeat finds out.
+    /// - Throws: `.overloaded` if the process stops while a push is being withdrawn: then the reply may say
+    ///   neither that it is owed nor that it failed, and a repeat finds out.
     func outcomes(
         _ wait: ReplyWait, _ taken: Taken, in stay: Stay?
     ) async throws(Untaken) -> [FirstOutcome] {
@@ -30,8 +30,8 @@ extension Intake {
         return first.outcomes
     }
 
-    /// What was not undone with a withdrawal: there was none, but a push that no app serves, or the repeat of
-    /// one that has failed already.
+    /// Undoes the call if no withdrawal has done so: no push was withdrawn, but no app serves a push, or a
+    /// push is the repeat of one that has already failed.
     private func undo(_ changes: [Change]) async {
         guard !changes.isEmpty else { return }
         // The peer hears of the failure in any case; a call with other bytes is taken without this.
@@ -47,7 +47,7 @@ extension Intake {
             return FirstWait()
         }
         let now = core.world.instant()
-        // What the call was held for is gone from what its reply may wait.
+        // The time for which the call was held is subtracted from the time for which its reply may wait.
         let wait =
             stay.map { core.limits.hold > .zero ? min(deadline, $0.until - now) : deadline } ?? deadline
         let group =
@@ -55,7 +55,7 @@ extension Intake {
             ? nil
             : core.firstAttempts.group(count: taken.places.count, deadline: now + wait, undoing: undoing)
         guard let group else {
-            // Before the lane has them: for a repeat that waits they must not be withdrawn.
+            // Before the lane has them, because they must not be withdrawn for a repeat that waits.
             let outcomes = unwaited(taken, withdraws: undoing != nil)
             handOver(taken)
             return FirstWait(outcomes: outcomes, undoing: undoing)
@@ -68,7 +68,7 @@ extension Intake {
         return FirstWait(group: group, undoing: undoing)
     }
 
-    /// What a reply says that waits for nothing.
+    /// The outcomes of a reply that waits for nothing.
     private func unwaited(_ taken: Taken, withdraws: Bool) -> [FirstOutcome] {
         var outcomes: [FirstOutcome] = []
         taken.forEach { _, place, admission in
@@ -87,7 +87,7 @@ extension Intake {
         return outcomes
     }
 
-    /// Nobody waits for a push that is put off, nor for the repeat of one that would be.
+    /// No reply waits for a push that is put off, nor for the repeat of one that would be.
     private func watch(
         _ admission: Admission?, at index: Int, of place: Place, in group: FirstAttempts.Group,
         deadline: Duration
@@ -106,7 +106,7 @@ extension Intake {
         }
     }
 
-    /// Nobody waits for a lane that is halted or too far behind.
+    /// No reply waits for a lane that is halted or too far behind.
     private func watch(
         _ id: PushID, in wait: Duration?, at index: Int, _ group: FirstAttempts.Group, _ deadline: Duration
     ) {

@@ -1,12 +1,13 @@
 import PushModel
 import Synchronization
 
-/// Pushes that have ended with their registrations, for as long as one of them may be on its way somewhere:
-/// into a lane's memory, or back into it. None of them is sent any more.
+/// Pushes that have ended with their registrations, remembered as long as one of them may be on its way into
+/// a lane's memory. None of them is sent.
 ///
-/// Few pushes end so, and those that wait in the store are not among them. It is looked at before each send.
+/// Few pushes end in this way, and those that wait in the store are not among them. Looked at before each
+/// send.
 final class RevokedPushes: Sendable {
-    /// Longer than a lease, beyond which nothing that was handed out is sent, and than any request.
+    /// Longer than a lease, after which nothing that was handed out is sent, and longer than any request.
     private static let span = Duration.seconds(180)
     /// As many as all lanes hold; some megabytes.
     private static let most = 100_000
@@ -33,7 +34,7 @@ final class RevokedPushes: Sendable {
         }
     }
 
-    /// Asked under a lane's lock, so it asks nobody.
+    /// Called under a lane's lock, so it takes no other lock.
     func contains(_ id: PushID) -> Bool {
         guard count.load(ordering: .acquiring) > 0 else { return false }
         return state.withLock { $0.ids.contains(id) }

@@ -1,18 +1,17 @@
 package import PushModel
 
-/// Who belongs to a group, as the store told it last, and whose turn each piece of work is.
+/// The members of a group, as the store listed them last, and which member does each piece of work.
 ///
-/// Every process reads the same rows, by the store's clock, and draws the same conclusions from them, so that
-/// nobody has to talk to anybody: work goes to the member that ranks highest for its key (rendezvous
-/// hashing), and when one comes or goes only its own share moves. Where two views can differ for a moment,
-/// the work is done twice rather than not at all (decision 0039). Pieces that stand in for one another are
-/// parted among the members (decision 0074).
+/// Every process reads the same rows, by the store's clock, and draws the same conclusions from them, so the
+/// processes need not talk to each other: work goes to the member that ranks highest for its key (rendezvous
+/// hashing), and when a member comes or goes, only its own share moves. If two views differ for a moment, the
+/// work is done twice rather than not at all (decision 0039). Pieces that can replace one another are divided
+/// among the members (decision 0074).
 package struct Roster: Sendable {
-    /// How long a member is known before it takes its share: two renewals, so that by then each of the others
-    /// has read of it, and all change over in the same moment of the store's clock.
+    /// How long a member is known before it takes its share: two renewals, so that by then all others have
+    /// read of it, and all change over at the same moment of the store's clock.
     package static let settling = Duration.seconds(10)
-    /// By so much both sides of a change-over overlap: moments are read from a store that takes time to
-    /// answer.
+    /// How long both sides of a change-over overlap: moments are read from a store that takes time to answer.
     package static let overlap = Duration.milliseconds(500)
 
     private struct Place: Sendable {
@@ -33,10 +32,10 @@ package struct Roster: Sendable {
         }
     }
 
-    /// A member that is there no more.
+    /// A member that has left or died.
     package struct Ended: Sendable, Hashable {
         package var owner: OwnerID
-        /// From then on its share was perhaps not worked; before it surely was.
+        /// From this time on its share may not have been worked; before, it was.
         package var workedUntil: ContinuousClock.Instant
     }
 
@@ -52,7 +51,7 @@ package struct Roster: Sendable {
     ) {
         self.lease = lease
         places = members.map { member in
-            // The store's word was true at some moment in between: we begin early and others end late.
+            // The store's answer was true at some moment in between: so we begin early and others end late.
             let settles =
                 member.isUs
                 ? began - member.joinedAgo + Self.settling - Self.overlap
@@ -69,7 +68,7 @@ package struct Roster: Sendable {
         let living = places.filter { $0.isAlive(at: now) }
         let settled = living.filter { $0.settles <= now }
         if !settled.isEmpty { return settled }
-        // All have come just now: the first of them works for all until it has settled.
+        // All members are new: the first of them works for all until the others have settled.
         let first = living.min {
             $0.joinedAgo == $1.joinedAgo ? $0.owner.value < $1.owner.value : $0.joinedAgo > $1.joinedAgo
         }
@@ -79,15 +78,15 @@ package struct Roster: Sendable {
     /// How many share the work; at least 1.
     package func count(at now: ContinuousClock.Instant) -> Int { max(1, working(at: now).count) }
 
-    /// Whether there is nobody but us.
+    /// Whether we are the only member.
     package var isLone: Bool { places.allSatisfy { $0.isUs } }
 
-    /// Whether somebody else would take over what is ours, though they may have come only just now.
+    /// Whether another member would take over our work, even one that has only just come.
     package func hasOthers(at now: ContinuousClock.Instant) -> Bool {
         places.contains { !$0.isUs && $0.isAlive(at: now) }
     }
 
-    /// Who works the piece with this key; `nil`: nobody is known, not even us.
+    /// The member that does the piece of work with this key; `nil`: no member is known, not even us.
     package func worker(of key: Digest16, at now: ContinuousClock.Instant) -> (owner: OwnerID, isUs: Bool)? {
         working(at: now).max {
             let (left, right) = (Self.rank(key, $0.owner), Self.rank(key, $1.owner))
@@ -95,11 +94,11 @@ package struct Roster: Sendable {
         }.map { ($0.owner, $0.isUs) }
     }
 
-    /// Who works each of these pieces, which can stand in for one another: they are parted, so that one
-    /// member's death leaves some to the others. No member has two more of them than another.
+    /// The members that do these pieces of work, which can replace one another: they are divided, so that
+    /// when one member dies others still have some. No member has two more of them than another.
     ///
-    /// Of all pairs of a piece and a member those that rank highest are taken first, as long as the member
-    /// has room, so that most pieces stay with whom they would go to alone.
+    /// Of all pairs of a piece and a member, those that rank highest are taken first, as long as the member
+    /// has room, so most pieces stay with the member that would get them alone.
     ///
     /// - Returns: as many as there are pieces, in their order; empty while nobody is known.
     package func workers(
@@ -110,7 +109,7 @@ package struct Roster: Sendable {
             return working.first.map { Array(repeating: ($0.owner, $0.isUs), count: pieces.count) } ?? []
         }
         let (least, rest) = pieces.count.quotientAndRemainder(dividingBy: working.count)
-        // So many members have one piece more than the others.
+        // The number of members that have one piece more than the others.
         var more = rest
         var counts = [Int](repeating: 0, count: working.count)
         var takers = [Int?](repeating: nil, count: pieces.count)
@@ -122,12 +121,12 @@ package struct Roster: Sendable {
             counts[pair.member] += 1
             takers[pair.piece] = pair.member
         }
-        // Room that is left at the end was there for every pair before, so each piece has a taker.
+        // Each piece finds a member: room that is left at the end was there for every earlier pair.
         return takers.compactMap { $0 }.map { (working[$0].owner, working[$0].isUs) }
     }
 
-    /// All pairs of a piece and a member, by their indices, the highest in rank first: in one order for all
-    /// who know the same pieces and members, in whatever order they know them.
+    /// All pairs of a piece and a member, by their indices, the highest in rank first: in the same order for
+    /// all who know the same pieces and members, whatever order they know them in.
     private static func pairs(_ pieces: [Digest16], _ working: [Place]) -> [(piece: Int, member: Int)] {
         let ranked = pieces.indices.flatMap { piece in
             working.indices.map { member in

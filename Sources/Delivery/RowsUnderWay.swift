@@ -4,12 +4,12 @@ import PushModel
 /// (decision 0108). A value.
 ///
 /// A lease that runs out while a request is under way lets another process have the row, and what that one
-/// leaves may come back here while the request is still under way. The push is not sent beside itself: its
-/// row's new name waits here, and whatever the request is answered is said of the row in that name.
+/// leaves may come back here while the request is still under way. The push is not sent twice at the same
+/// time: its row's new name waits here, and the answer to the request is recorded under that name.
 ///
-/// As many as are under way. Every push comes by, so it has a number instead of a hash.
+/// As many as are under way. Every push passes here, so it is found by a number instead of a hash.
 struct RowsUnderWay: Sendable {
-    /// What a row is called since the store has given it out again.
+    /// The name of a row since the store has given it out again.
     struct Name: Sendable {
         let push: OwedPush
         /// The lease's term in which the store was asked for it.
@@ -17,12 +17,12 @@ struct RowsUnderWay: Sendable {
     }
 
     private var ids: [PushID] = []
-    /// Places in `ids` that stand for nobody.
+    /// Unused places in `ids`.
     private var free: [Int32] = []
     /// The term of the last claim.
     private var term = 0
-    /// What was under way when that term's first claim came: no claim brings what left later, for its row is
-    /// ours and stands as in memory.
+    /// The pushes that were under way when that term's first claim came: no claim brings a push that left
+    /// later, because its row is ours and counts as in memory.
     private var older: Set<PushID> = []
     private var names: [PushID: Name] = [:]
 
@@ -39,7 +39,7 @@ struct RowsUnderWay: Sendable {
         return Int32(truncatingIfNeeded: ids.count - 1)
     }
 
-    /// It is under way no more.
+    /// It is no longer under way.
     ///
     /// - Returns: its row's name, if that is another than its own.
     mutating func ended(_ entry: LaneQueue.Entry) -> Name? {
@@ -99,13 +99,13 @@ extension LaneQueue.Entry {
         hasWaited = true
     }
 
-    /// Goes on in the name that its row has now, in the lane where it is.
+    /// Continues under the present name of its row, in the lane where it is.
     mutating func take(_ name: RowsUnderWay.Name) {
         let lane = push.lane
         push = name.push
         push.lane = lane
         term = name.term
-        // Another process may have sent it meanwhile, and have said what came of it.
+        // Another process may have sent it meanwhile, and have reported the result.
         isFirst = isFirst && push.attempt == 0
         hasWaited = true
     }

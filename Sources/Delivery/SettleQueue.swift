@@ -2,9 +2,9 @@ import PushModel
 
 /// Settlements that wait for the store, in order, and how many of them are tried at once. A value.
 ///
-/// What one of them cannot have (a row that somebody has locked, a page that is damaged, a rule of the
-/// database against it) fails all that it is tried with. So behind a failure fewer are tried together, in the
-/// end one alone, and behind each success twice as many.
+/// If the store cannot write one of them (a locked row, a damaged page, a rule of the database), all that are
+/// tried with it fail. So after a failure fewer are tried together, in the end a single one, and after each
+/// success twice as many.
 struct SettleQueue: Sendable {
     private(set) var items: [Settler.Item] = []
     /// Failures since the last success.
@@ -23,19 +23,19 @@ struct SettleQueue: Sendable {
 
     mutating func append(_ more: some Collection<Settler.Item>) { for item in more { items.append(item) } }
 
-    /// The store has taken the first so many.
+    /// The store has taken this many from the front.
     mutating func settled(_ count: Int) {
         items.removeFirst(count)
         failures = 0
         width = min(width * 2, widest)
     }
 
-    /// The store has not taken the first so many.
+    /// The store has not taken this many from the front.
     ///
     /// - Returns: whether fewer of them are to be tried at once.
     mutating func failed(_ count: Int, _ code: StoreError.Code) -> Bool {
         failures += 1
-        // Each, for they are not always told again together.
+        // Each of them, because they are not always tried again together.
         if code == .uncertain {
             for place in items.indices.prefix(count) { items[place].mayBeTold = true }
         }
@@ -45,8 +45,8 @@ struct SettleQueue: Sendable {
         return true
     }
 
-    /// Takes out the first, with what waits behind it for the same push: what is said of one push is said in
-    /// order.
+    /// Takes out the first, with everything behind it for the same push, because the settlements of one push
+    /// must stay in order.
     mutating func takeFirst() -> [Settler.Item] {
         guard let id = items.first?.settlement.push.id else { return [] }
         let taken = items.filter { $0.settlement.push.id == id }
@@ -54,7 +54,7 @@ struct SettleQueue: Sendable {
         return taken
     }
 
-    /// Takes in what has failed alone elsewhere: it is not tried at once.
+    /// Takes in settlements that failed alone elsewhere: they are not tried at once.
     mutating func takeOver(_ failed: [Settler.Item]) {
         items += failed
         failures = max(failures, 1)
@@ -65,7 +65,7 @@ struct SettleQueue: Sendable {
 }
 
 extension StoreErrorCode {
-    /// Whether it may be said of one row while others can be written.
+    /// Whether the error may concern one row while others can be written.
     var mayBlameOneRow: Bool {
         switch self {
         case .unavailable, .corrupt: true

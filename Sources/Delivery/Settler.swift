@@ -3,13 +3,13 @@ import Synchronization
 
 /// Joins settlements into commits.
 ///
-/// Answers come one by one and thousands a second; a commit for each would cost more than the sending. The
+/// Answers come one by one, thousands a second; a commit for each would cost more than the sending. The
 /// backlog is bounded by ``leave()``: lanes stop sending until the store has caught up, which they see at the
 /// next tick.
 ///
-/// A settlement that the store refuses while it takes others is stuck: it is tried beside them, so that it
-/// holds up none. What is refused for longer than a lease's renewal takes is a fault of the store, for all
-/// that was sent since would be sent again after a restart (decision 0084).
+/// A settlement that the store refuses while it takes others is stuck: it is tried separately, so that it
+/// delays none of them. A refusal that lasts longer than a lease's renewal is a fault of the store, because
+/// everything that was sent since would be sent again after a restart (decision 0084).
 final class Settler: Sendable {
     /// One settlement, the registry changes that follow from the answer, and what waits for the commit.
     struct Item: Sendable {
@@ -20,8 +20,8 @@ final class Settler: Sendable {
         var first: OutcomeKind?
         /// The push as it is tried again.
         var again: Return?
-        /// The store was told before, and its answer was lost: what it says is not ours now we may have ended
-        /// ourselves.
+        /// The store was told before, and its answer was lost: a row that it now calls not ours may be one
+        /// that we ended ourselves.
         var mayBeTold = false
     }
 
@@ -40,12 +40,12 @@ final class Settler: Sendable {
         }
     }
 
-    /// What hears of commits.
+    /// Who is told of commits.
     struct Hearers: Sendable {
         /// Rows may have gone.
         var settled: @Sendable () -> Void
-        /// First outcomes that waited for their commit. A push that was another's when it was to be withdrawn
-        /// goes on there, so it is pending.
+        /// First outcomes that waited for their commit. A push that belonged to another process when it was
+        /// to be withdrawn goes on there, so it is pending.
         var known: @Sendable (PushID, FirstOutcome) -> Void
         /// Each push that the store now holds as parked.
         var landed: @Sendable (LaneName, PushClass, UnixTime) -> Void
@@ -58,19 +58,20 @@ final class Settler: Sendable {
 
     private struct State {
         var main: SettleQueue
-        /// What has failed alone.
+        /// Settlements that failed alone.
         var stuck: SettleQueue
         /// Since when something is stuck.
         var stuckSince: ContinuousClock.Instant?
-        /// Since when the store has taken nothing, while it was asked to.
+        /// Since when the store has taken nothing although it was asked to.
         var refusedSince: ContinuousClock.Instant?
-        /// How often in a row, each time with other rows where the store may blame the rows.
+        /// How often in a row; each time with other rows, if the error may concern the rows.
         var refusals = 0
         var code = StoreError.Code.unavailable
-        /// When one push may leave though the store takes no outcomes.
+        /// When one push may leave although the store takes no outcomes.
         var trialAt: ContinuousClock.Instant?
         var isClosed = false
-        /// How pushes ended that were another's when the store was told; the longest known go first.
+        /// How pushes ended that belonged to another process when the store was told; the oldest entries are
+        /// dropped first.
         var endings: [PushID: Ending] = [:]
         var endingsInOrder = Fifo<PushID>()
 
@@ -96,7 +97,8 @@ final class Settler: Sendable {
     private let world: World
     private let journal: Journal
 
-    /// Rows that the store must refuse one behind the other before it is the store that refuses and not they.
+    /// The number of rows in a row that the store must refuse before the fault is the store's and not the
+    /// rows'.
     private static let witnesses = 3
 
     init(store: any Settling, limits: DeliveryLimits, world: World, journal: Journal) {
@@ -112,7 +114,7 @@ final class Settler: Sendable {
 
     /// All that wait.
     var backlog: Int { state.withLock(\.count) }
-    /// Those that do not wait because the store refuses them.
+    /// Those that wait for another reason than a refusal of the store.
     var underWay: Int { state.withLock(\.main.items.count) }
 
     /// Outcomes that the store has refused for longer than a renewal takes; `nil` while it takes them.
@@ -125,12 +127,13 @@ final class Settler: Sendable {
         }
     }
 
-    /// Asked before each push. While the store takes no outcome whatever, calls leave, for nobody wants one
-    /// later, and of all else one push in the span of a renewal, to see whether it takes that one's.
+    /// Asked before each push. While the store takes no outcome at all, calls still leave, because nobody
+    /// wants a call later, and one other push in the span of a renewal, to see whether the store takes its
+    /// outcome.
     func leave() -> Leave {
         state.withLock { state in
             if isFull(state) { return .nothing }
-            // Nearly always nothing is refused, and then nobody asks what time it is.
+            // Nearly always nothing is refused; then the time is not needed.
             guard state.refusedSince != nil else { return .everything }
             let now = world.instant()
             guard isBlocked(state, now) else { return .everything }
@@ -147,7 +150,7 @@ final class Settler: Sendable {
     }
 
     private func isFull(_ state: State) -> Bool {
-        // By count first: it is seldom so many, and each push asks.
+        // The count first: it is rarely so high, and each push asks.
         state.count >= limits.settleBacklog || state.count >= limits.refusedBacklog && state.isRefused
     }
 
@@ -160,7 +163,7 @@ final class Settler: Sendable {
         guard !items.isEmpty else { return }
         state.withLock { state in
             guard !state.stuck.items.isEmpty else { return state.main.append(items) }
-            // What is said of one push is said in order.
+            // The settlements of one push must stay in order.
             let stuck = Set(state.stuck.items.map(\.settlement.push.id))
             state.main.append(items.filter { !stuck.contains($0.settlement.push.id) })
             state.stuck.append(items.filter { stuck.contains($0.settlement.push.id) })
@@ -168,11 +171,12 @@ final class Settler: Sendable {
         bell.ring()
     }
 
-    /// Of pushes that the store has just given out, those whose end is known here: their answers came while
-    /// they were another's, or have not reached the store yet. Nothing of them is to be sent again.
+    /// Finds, among pushes that the store has just given out, those whose end is known here: their answers
+    /// came while they belonged to another process, or have not reached the store yet. None of them must be
+    /// sent again.
     ///
-    /// A withdrawal that has not reached the store yet will not be made, and whoever waits for it hears that
-    /// the push is owed. Until then it waits in the store.
+    /// A withdrawal that has not reached the store yet is not made, and replies that wait for it are told
+    /// that the push is owed. Until then it waits in the store.
     ///
     /// - Returns: the others, and what settles these in the name that they have now, or gives them back.
     func recall(_ pushes: [OwedPush]) -> (unknown: [OwedPush], ended: [Item]) {
@@ -219,7 +223,7 @@ final class Settler: Sendable {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.settleStuck(hearers) }
             await self.settleAll(hearers)
-            // What is stuck is tried once more. Then the rows stay, and the next start owes them.
+            // Stuck settlements are tried once more. Then their rows stay, and the next start owes them.
             group.cancelAll()
         }
     }
@@ -245,7 +249,7 @@ final class Settler: Sendable {
         }
     }
 
-    /// Settles what the store refuses while it takes others, beside these.
+    /// Settles, separately, what the store refuses while it takes others.
     private func settleStuck(_ hearers: Hearers) async {
         var isLastTry = false
         while true {
@@ -284,7 +288,7 @@ final class Settler: Sendable {
         let ours = try await store.settle(batch.map(\.settlement), feedback: feedback)
         takeOut(batch, ours, place)
         hearers.settled()
-        // In their places: an item is large, and most have nobody to tell.
+        // Without copies: an item is large, and for most there is nobody to tell.
         for (index, isOurs) in zip(batch.indices, ours) {
             let goesOn = !isOurs && batch[index].goesOn
             if let first = batch[index].first {
@@ -297,10 +301,11 @@ final class Settler: Sendable {
         }
     }
 
-    /// Takes out what the store was told, and keeps the ends that it would not hear, because the pushes were
-    /// another's, or it had been told before. In one step: at every moment an end stands in one of both.
+    /// Takes out what the store has taken, and remembers the ends that it did not take, because the pushes
+    /// belonged to another process or the store had been told before. In one step, so that at every moment an
+    /// end is in one of the two.
     ///
-    /// A push that was to be withdrawn has not ended: its sender hears that it is owed.
+    /// A push that was to be withdrawn has not ended: its sender is told that it is owed.
     private func takeOut(_ batch: [Item], _ ours: [Bool], _ place: Place) {
         state.withLock { state in
             state[place].settled(batch.count)
@@ -314,7 +319,7 @@ final class Settler: Sendable {
                 let ending = Ending(step: settlement.step, first: settlement.first)
                 guard state.endings.updateValue(ending, forKey: id) == nil else { continue }
                 state.endingsInOrder.append(id)
-                // A process that was cut off has at most a full backlog of them.
+                // A process that was cut off from the store has at most a full backlog of them.
                 if state.endings.count > limits.settleBacklog, let oldest = state.endingsInOrder.popFirst() {
                     state.endings[oldest] = nil
                 }
@@ -353,7 +358,7 @@ final class Settler: Sendable {
     }
 }
 
-/// Outcomes that the store does not take: their pushes would be sent again by whoever owes them next.
+/// Outcomes that the store does not take: the next owner would send their pushes again.
 package struct UnsettledOutcomes: Sendable, Hashable {
     /// What it said last.
     package var code: StoreError.Code
@@ -361,7 +366,7 @@ package struct UnsettledOutcomes: Sendable, Hashable {
 }
 
 extension Settlement.Step {
-    /// Nothing more of the push is to be sent.
+    /// The push must not be sent again.
     fileprivate var isEnd: Bool {
         switch self {
         case .settle, .withdraw: true
@@ -371,12 +376,12 @@ extension Settlement.Step {
 }
 
 extension Settler.Item {
-    /// Whether a push that the store says is not ours is not withdrawn, but goes on where it is.
+    /// Whether a push that the store calls not ours is not withdrawn but goes on where it is.
     fileprivate var goesOn: Bool { settlement.step == .withdraw && !mayBeTold }
 }
 
 extension Settlement {
-    /// Where and from when the store may hand the push out again, if this step gives it back.
+    /// Where and when the store may give the push out again, if this step returns it.
     fileprivate var parks: (lane: LaneName, due: UnixTime)? {
         switch step {
         case .park: (push.lane, push.notBefore)

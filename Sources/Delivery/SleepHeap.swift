@@ -7,7 +7,7 @@ struct SleepHeap: Sendable {
     var first: LaneQueue.Entry? { items.first }
     var last: LaneQueue.Entry? { items.last }
 
-    /// The last of the array is a leaf: without it the rest is a heap still.
+    /// The last element of the array is a leaf: without it the rest is still a heap.
     mutating func removeLast() -> LaneQueue.Entry? { items.popLast() }
 
     mutating func insert(_ entry: LaneQueue.Entry) {

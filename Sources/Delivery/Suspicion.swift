@@ -1,20 +1,21 @@
 package import PushModel
 
-/// Whether a fault of the target is believed to be the registration's, or taken for one of our configuration
-/// (decision 0082). A value.
+/// Whether a target fault is taken for a fault of the registration or of our configuration (decision 0082). A
+/// value.
 ///
-/// Nobody is blamed before the service has accepted something under this credential, project and environment;
-/// nor while more addresses in a row meet such faults than a part of those that were accepted.
+/// No registration is blamed before the service has accepted something under this credential, project and
+/// environment, nor while more addresses in a row meet such faults than a certain part of those that were
+/// accepted.
 package struct Suspicion: Sendable {
-    /// Why nobody is blamed.
+    /// Why no registration is blamed.
     package enum Doubt: String, Sendable, Hashable {
         /// Nothing was accepted since the credential, project or environment changed.
         case unproven
-        /// Too many addresses in a row, measured by those that were accepted.
+        /// Too many addresses in a row, compared with those that were accepted.
         case share
     }
 
-    /// As many in a row may be dead at once: one in so many of the addresses that were accepted.
+    /// The part of the accepted addresses that may be dead in a row: one in this many.
     private static let part = 4
     /// Addresses that are remembered as accepted. A quarter of them is about what halts a lane.
     private static let most = 80
@@ -31,7 +32,7 @@ package struct Suspicion: Sendable {
     }
 
     private var isProven: Bool
-    /// Addresses with target faults since the last acceptance; no more than matter.
+    /// Addresses with target faults since the last acceptance; only as many as matter.
     private var suspects: Set<Number> = []
     private var accepted: Set<Number> = []
     private var order: [Number] = []
@@ -46,7 +47,7 @@ package struct Suspicion: Sendable {
 
     /// - Parameter address: any number that is the same for the same address and differs for others.
     package mutating func note(_ answer: Answer, address: Int) {
-        // What was refused here, or never answered, is no word of the service.
+        // An answer that our own side made, or none at all, says nothing about the service.
         guard answer.isAnswered else { return }
         if answer.outcome.isAccepted {
             isProven = true
@@ -64,7 +65,7 @@ package struct Suspicion: Sendable {
         return suspects.count > max(1, accepted.count / Self.part) ? .share : nil
     }
 
-    /// Why nobody is blamed, once for each time between two acceptances.
+    /// Why no registration is blamed; reported once between two acceptances.
     package mutating func news() -> Doubt? {
         guard !isTold, let doubt else { return nil }
         isTold = true
@@ -80,14 +81,14 @@ package struct Suspicion: Sendable {
     }
 }
 
-/// What a lane last was when its service accepted something: after a restart it tells whether the credential,
-/// the project or the environment has changed meanwhile.
+/// The identity of a lane when its service last accepted something: after a restart it shows whether the
+/// credential, the project or the environment has changed meanwhile.
 enum LaneProof {
     private static let space = Space(core: "proven")
 
     static func key(_ lane: LaneName) -> RecordKey { RecordKey(space, Secret(lane.description.utf8)) }
 
-    /// - Parameter identity: a digest of what the lane is at its service. Like every body it is sealed.
+    /// - Parameter identity: a digest of the lane's identity at its service. Like every body it is sealed.
     static func record(_ lane: LaneName, _ identity: Secret, now: UnixTime) -> Record {
         Record(key: key(lane), touchedAt: now, body: identity)
     }

@@ -3,17 +3,18 @@ import PushModel
 /// How fast a lane sends while its service says nothing but "later" (decisions 0014 and 0080). A value.
 ///
 /// Each push has its own back-off, but a lane that owes thousands would go on asking thousands of times a
-/// second: what sleeps makes room for what waits in the store. So the lane learns too: after so many
-/// refusals without another word it sends one push a tick, whatever it owes; an acceptance, or a word about
-/// one push, doubles that at each tick until nothing is held back. The most urgent push goes first, as ever.
+/// second: retries that sleep make room for pushes that wait in the store. So the lane slows down too: after
+/// a number of refusals with no other answer it sends one push a tick, whatever it owes; an acceptance, or an
+/// answer about one push, doubles that at each tick until nothing is held back. The most urgent push always
+/// goes first.
 ///
-/// Refusals of one or two addresses are these addresses' own matter, and slow nobody else.
+/// Refusals that concern one or two addresses slow only these.
 struct Throttle: Sendable {
-    /// Sends in one tick; `nil`: as many as go.
+    /// Sends in one tick; `nil`: no limit.
     private(set) var allowance: Int?
     private var left = 0
     private var refusalsInARow = 0
-    /// Some of the addresses that these were about: as many as matter.
+    /// Some of the addresses that these refusals were about: as many as matter.
     private var refusedAddresses: Set<Int> = []
     private var dealtWith = 0
     private var refused = 0
@@ -31,7 +32,7 @@ struct Throttle: Sendable {
     /// - Parameters:
     ///   - refusals: answers in a row that begin it,
     ///   - addresses: if they were about so many addresses.
-    ///   - open: with so many sends in a tick nothing is held back any more.
+    ///   - open: with this many sends in a tick, nothing is held back.
     init(refusals: Int, addresses: Int = 1, open: Int) {
         self.refusals = refusals
         self.addresses = addresses
@@ -44,14 +45,14 @@ struct Throttle: Sendable {
     }
 
     /// Answers by which the service itself asks for time: not those about one device, one connection or one
-    /// token, and no silence, which is the connections' business.
+    /// token, and not silence, which the connections handle.
     static func isRefusal(_ answer: Answer) -> Bool {
         guard case .retry = answer.outcome, answer.isAnswered else { return false }
         return answer.reason.meaning.contains(.asksForTime)
     }
 
-    /// A service that says of a push that its device is gone has looked at it, as if it had taken it: else a
-    /// lane that owes nothing but such pushes would stay slow for as long as it owes them.
+    /// A service that says that a push's device is gone has processed the push, as with an acceptance.
+    /// Otherwise a lane that owes only such pushes would stay slow as long as it owes them.
     private static func isDealtWith(_ answer: Answer) -> Bool {
         switch answer.outcome {
         case .accepted: true
@@ -86,11 +87,11 @@ struct Throttle: Sendable {
 
     private mutating func forget() {
         refusalsInARow = 0
-        // Nearly always empty: acceptances cost a comparison.
+        // Nearly always empty, so that acceptances cost only a comparison.
         if !refusedAddresses.isEmpty { refusedAddresses.removeAll(keepingCapacity: true) }
     }
 
-    /// True when from this tick on nothing is held back any more.
+    /// True when nothing is held back from this tick on.
     mutating func tick() -> Bool {
         defer { (dealtWith, refused) = (0, 0) }
         guard let current = allowance else { return false }

@@ -1,7 +1,7 @@
 import PushModel
 import Synchronization
 
-/// Each instance's tolls, which a reload leaves as they are.
+/// The tolls of each instance, which a reload does not change.
 final class TollShelf: Sendable {
     private let byInstance = Mutex<[ConfiguredName: Tolls]>([:])
     private let world: World
@@ -21,7 +21,7 @@ final class TollShelf: Sendable {
         }
     }
 
-    /// Forgets instances that are no longer named.
+    /// Forgets instances that the configuration no longer names.
     func keep(_ instances: Set<ConfiguredName>) {
         byInstance.withLock { byInstance in byInstance = byInstance.filter { instances.contains($0.key) } }
     }

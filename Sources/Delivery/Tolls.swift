@@ -1,15 +1,15 @@
 package import PushModel
 import Synchronization
 
-/// What callers without an origin of their own have used of an instance's allowances. It outlives a reload:
-/// otherwise everybody could begin anew.
+/// What callers without an origin of their own have used of an instance's allowances. It outlives a reload;
+/// otherwise everybody would start from zero.
 package final class Tolls: Sendable {
     /// As many as roles have kinds of work: a handful.
     private let limiters = Mutex<[Allowance: RateLimiter<Payer>]>([:])
     private let world: World
     private let relays: @Sendable () -> Int
 
-    /// - Parameter relays: among how many processes each allowance is divided.
+    /// - Parameter relays: the number of processes among which each allowance is divided.
     package init(world: World, relays: @escaping @Sendable () -> Int = { 1 }) {
         self.world = world
         self.relays = relays
@@ -17,7 +17,7 @@ package final class Tolls: Sendable {
 
     /// Takes its units, all or none.
     ///
-    /// - Returns: when there are as many again; `nil`: it was taken.
+    /// - Returns: how long until there are enough units again; `nil`: they were taken.
     package func take(_ toll: Toll) -> Duration? {
         let limiter = limiters.withLock { limiters in
             if let known = limiters[toll.allowance] { return known }

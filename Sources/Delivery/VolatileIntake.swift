@@ -1,12 +1,12 @@
 package import PushModel
 import Synchronization
 
-/// A volatile push on its way into a lane. What is inside, this file alone can see.
+/// A volatile push on its way into a lane. Only this file can see its content.
 struct VolatileEntry: Sendable {
     fileprivate var entry: LaneQueue.Entry
 
     fileprivate init(_ push: OwedPush, environmentKnown: Bool) {
-        // Nobody waits for the first attempt of a push whose sender hears nothing.
+        // No reply waits for the first attempt of a push whose sender gets none.
         entry = LaneQueue.Entry(push: push, isFirst: false, environmentKnown: environmentKnown)
     }
 }
@@ -57,7 +57,7 @@ package struct VolatileAdmission: Sendable, Hashable {
     /// Dropped: the relay owes as many as it may.
     package var withoutRoom = 0
 
-    /// There was room for none: the same may be taken when it comes again.
+    /// There was no room for any: the same verdict may be taken when it comes again.
     package var isUntaken: Bool { owed == 0 && withoutRoom > 0 }
 }
 

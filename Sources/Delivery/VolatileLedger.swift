@@ -1,12 +1,12 @@
 import PushModel
 import Synchronization
 
-/// The outbox of pushes that must never reach a disk: a count. The pushes themselves stand in their lanes'
-/// memory, once; nothing is sealed, nothing written, and a process that ends owes nothing.
+/// The outbox of pushes that must never reach a disk: a count. The pushes themselves are in their lanes'
+/// memory only; nothing is sealed or written, and a process that ends owes nothing.
 final class VolatileLedger: Sendable {
     private struct State {
         var owed = 0
-        /// One turn in a lane's rounds for each instance, under a name that no other origin has.
+        /// Each instance has one turn in a lane's rounds, under a name that no other origin has.
         var origins: [ConfiguredName: Digest16] = [:]
         /// Address → side of its pair of lanes, for apps that learn it.
         var sides: [Int: LanePair.Side] = [:]
@@ -63,7 +63,7 @@ final class VolatileLedger: Sendable {
         }
     }
 
-    /// The process's own seeded hash: another process cannot make out of it which address it was.
+    /// The process's own seeded hash, from which another process cannot find the address.
     private static func key(_ app: ConfiguredName, _ address: Secret) -> Int {
         var hasher = Hasher()
         hasher.combine(app)

@@ -1,9 +1,9 @@
 import PushModel
 
-/// Tells when the wall clock was set, by the monotonic one beside it, and moves pushes along.
+/// Notices that the wall clock was set, by comparing it with the monotonic clock, and moves pushes along.
 struct WallClock: Sendable {
-    /// Smaller steps are the work of whatever keeps the clock right; they add up to nothing here, since each
-    /// look begins anew, and moments of a push are not that exact.
+    /// Smaller steps come from the service that keeps the clock right. They do not add up here, because each
+    /// look starts from the last one, and the times of a push are not that exact.
     private static let least = 1_000 * millisecond
     /// In attoseconds, as all spans here.
     private static let millisecond: Int128 = 1_000_000_000_000_000
@@ -33,14 +33,14 @@ struct WallClock: Sendable {
         return true
     }
 
-    /// A push that comes now, with times of now.
+    /// A push that comes now, with times of the present setting.
     func stamped(_ entry: LaneQueue.Entry) -> LaneQueue.Entry {
         var entry = entry
         entry.clockShift = shift
         return entry
     }
 
-    /// Gives a volatile push whose times are of an earlier setting times of now.
+    /// Moves the times of a volatile push from an earlier setting of the clock to the present one.
     func move(_ entry: inout LaneQueue.Entry) {
         guard entry.push.isVolatile, entry.clockShift != shift else { return }
         let step = shift - entry.clockShift
