@@ -2,15 +2,15 @@ import Primitives
 import PushModel
 import Synchronization
 
-/// In which of two forms the addresses of registrations stand (decision 0107). Kept in the store, under
-/// ``StoreSetting/form``; nothing there: the former.
+/// The form in which the store has the addresses of registrations, one of two (decision 0107). Kept in the
+/// store under ``StoreSetting/form``; absent: the former.
 enum AddressForm: UInt8, Sendable {
-    /// As earlier versions write them, all instances' in one space, as long as a relay of such a version may
-    /// be alive on the store: to that one an address in another form is another address.
+    /// As earlier versions write them, with all instances' in one space, as long as a relay of such a version
+    /// may be alive on the store: it would take an address in another form for a different address.
     case former = 0
-    /// By instance, and what stands in the former form is being moved.
+    /// By instance; records in the former form are being moved.
     case moving = 1
-    /// By instance, and all that stood has been moved.
+    /// By instance; all records have been moved.
     case own = 2
 
     init(_ value: [UInt8]?) { self = value?.first.flatMap { AddressForm(rawValue: $0) } ?? .former }
@@ -38,9 +38,9 @@ extension SealedStore {
         addressForm.withLock { $0 = form }
     }
 
-    /// The same changes with addresses in the form in which they are to stand. What stands keeps its form as
-    /// long as its address is the same: to an engine the other form is another address, and what is owed to
-    /// a registration ends with that.
+    /// The same changes with addresses in the form that the store now uses. A stored record keeps its form as
+    /// long as its address is the same: for an engine the other form is a different address, and pushes that
+    /// are owed to a registration end when its address changes.
     func placed(_ changes: [Change]) async throws(StoreError) -> [Change] {
         var places: [(at: Int, record: Record, address: RecordKey)] = []
         for (at, change) in changes.enumerated() {

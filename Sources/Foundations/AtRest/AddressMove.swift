@@ -1,13 +1,13 @@
 package import PushModel
 import Synchronization
 
-/// Gives the addresses of registrations that an earlier version wrote the form in which no two instances'
-/// look alike, while the relay serves (decision 0107).
+/// Rewrites addresses of registrations that an earlier version wrote, while the relay serves, so that
+/// addresses at two instances do not look alike (decision 0107).
 ///
 /// Several relays may share the store. Each tells the others that it knows both forms, and the form changes
-/// once every living relay has told so. From then on the living relay of the lowest id goes through all
-/// records, page by page, each row under a condition that it still stands. A crash loses nothing but the
-/// place. When a round has found nothing more, no start looks for the former form again.
+/// once every living relay has told so. From then on the living relay with the lowest id goes through all
+/// records, page by page, and changes each row only if it is unchanged. A crash loses only the position. When
+/// a round has found nothing more, later starts do not look for the former form again.
 package final class AddressMove: Sendable {
     private let store: SealedStore
     private let upkeep: any SealKeyRotation.Upkeep
@@ -25,10 +25,10 @@ package final class AddressMove: Sendable {
         self.limits = limits
     }
 
-    /// Whether nothing stands in the former form any more.
+    /// Whether no record has the former form any more.
     package var isDone: Bool { store.addressForm.withLock { $0 } == .own }
 
-    /// Goes as far as it can go now: every few seconds.
+    /// Goes as far as it can now; called every few seconds.
     package func step() async throws(StoreError) {
         guard !isDone else { return try await tidy() }
         try await store.lookAtForm()
@@ -49,8 +49,8 @@ package final class AddressMove: Sendable {
             return since ?? now
         }
         guard living.allSatisfy({ upkeep.owner.value < $0.value }), try await round() == 0 else { return }
-        // Others hear of it with their next step, and may until then write what stands before us. Alone, and
-        // above an engine that nobody else opens, there is nobody to wait for.
+        // Others learn of it with their next step, and until then may write records behind our position. If
+        // we are alone on an engine that no other process opens, there is nobody to wait for.
         guard living.isEmpty || now - began >= limits.settling else { return }
         try await upkeep.put(setting: StoreSetting.form, to: [AddressForm.own.rawValue])
         try await store.lookAtForm()
@@ -63,7 +63,7 @@ package final class AddressMove: Sendable {
         try await upkeep.put(setting: AddressForm.name(upkeep.owner), to: nil)
     }
 
-    /// Takes away what relays have told that are gone; once, for nobody tells it any more.
+    /// Removes what relays that are gone have told; once, because relays no longer tell it.
     private func tidy() async throws(StoreError) {
         guard !isTidy.withLock({ $0 }) else { return }
         let kept = Set((try await upkeep.livingOwners() + [upkeep.owner]).map(AddressForm.name))

@@ -29,10 +29,10 @@ final class Digests: Sendable {
         }
     }
 
-    /// What tells that a key file fits: sealed at the first start and opened at each later one.
+    /// A value that shows whether a key file fits: sealed at the first start and opened at each later one.
     var check: [UInt8] { Self.derive(lookup, "check", "").reveal { [UInt8]($0) } }
 
-    /// Tells one store's keys from another's, and nothing of the keys: 16 hex digits at most.
+    /// Distinguishes the keys of two stores and reveals nothing about the keys: 16 hex digits at most.
     static func name(of lookup: Secret) -> String {
         derive(lookup, "name", "").reveal { digest in
             String(UInt64(littleEndian: digest.loadUnaligned(as: UInt64.self)), radix: 16)
@@ -66,8 +66,8 @@ final class Digests: Sendable {
         }
     }
 
-    /// Under which name a push is sent, given that of its row: version 4, which shows nothing. A row of an
-    /// earlier version may have been sent already, under its own name, and keeps it.
+    /// The name under which a push is sent, from the name of its row: a UUID of version 4, which shows
+    /// nothing. A row of an earlier version may already have been sent under its own name, and keeps it.
     func sentAs(_ id: PushID) -> PushID {
         guard id.version == 8 else { return id }
         let free = sending.forward(id.free)

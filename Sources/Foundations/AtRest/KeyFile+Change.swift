@@ -8,8 +8,8 @@ import Glibc
 
 extension KeyFile {
     /// Reads the file, changes its keys and puts them in its place in one step: a new file beside it with the
-    /// same owner and mode, synced, renamed, and its directory synced. Two who do this at once do it one
-    /// behind the other, or one of them hears `.busy`.
+    /// same owner and mode, synced, renamed, and its directory synced. Two processes that do this at the same
+    /// time do it one after the other, or one of them gets `.busy`.
     ///
     /// - Returns: the keys that stand in the file afterwards.
     /// - Throws: what `change` throws, `.busy`, and what reading and writing throw; then the file is as it
@@ -36,7 +36,7 @@ extension KeyFile {
         var facts = stat()
         guard stat(path, &facts) == 0 else { throw KeyFileError(.unreadable) }
         let fresh = path + ".new"
-        // Left by one who was killed; the holder of the lock is alone with it.
+        // Left by a process that was killed; only the holder of the lock uses it.
         unlink(fresh)
         try write(keys, to: fresh)
         // Root changes it for a relay that is not root.

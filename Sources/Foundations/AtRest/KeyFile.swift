@@ -12,7 +12,7 @@ import Glibc
 ///     seal 2 64 hex digits
 ///     seal 1 64 hex digits
 package enum KeyFile {
-    /// More than a thousand keys do not fit; a larger file is none of ours.
+    /// More than a thousand keys do not fit; we never write a larger file.
     private static let limitBytes = 128 * 1024
 
     /// - Throws: `.unreadable`, `.malformed`.

@@ -32,7 +32,7 @@ package struct RowCheck: Sendable {
         } catch { opened = .failure(error) }
         return check(record.body, opened) { bytes in
             guard let content = StoredCodec.readRecord(bytes) else { return false }
-            // A body begins with its own names, so it tells whether it stands under them.
+            // A body begins with its own names, which must be those of its row.
             guard Space(text: record.space).keepsNames else { return content.name.count == 0 }
             return digests.digest(RecordKey(Space(text: record.space), content.name)) == record.key
         }

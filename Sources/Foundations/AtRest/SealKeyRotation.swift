@@ -1,22 +1,23 @@
 package import PushModel
 import Synchronization
 
-/// Brings a newer seal key of the file into use, and seals anew what stands, while the relay serves.
+/// Brings a newer seal key of the file into use, and reseals the stored rows, while the relay serves.
 ///
 /// Several relays may share the store. Each tells the others which keys it holds (``SealKeyHolder``), and
-/// seals with the newest key that every living relay has told of: so nobody meets a row that it cannot open.
-/// Once all of them seal with that key, the living relay of the lowest id goes through all rows, page by
-/// page, and seals anew what an older key sealed, each row under a condition that it still stands. A crash
-/// loses nothing but the place: the next round passes over what is done. When a round has found nothing more
-/// the old keys may go (decision 0037).
+/// seals with the newest key that every living relay has told of: so no relay meets a row that it cannot
+/// open. Once all of them seal with that key, the living relay with the lowest id goes through all rows, page
+/// by page, and reseals those that an older key sealed, each only if it is unchanged. A crash loses only the
+/// position: the next round skips what is done. When a round has found nothing more the old keys may go
+/// (decision 0037).
 package final class SealKeyRotation: Sendable {
-    /// What of an engine it needs beside the sealed store's own ports.
+    /// The parts of an engine that it needs beside the sealed store's own ports.
     package typealias Upkeep = StoredRows & StoreNotes & StoreResealing
 
     package struct Limits: Sendable {
         /// Rows read at once, and sealed anew in one commit: a few milliseconds of the store's time.
         package var page = 200
-        /// Between two pages, so that those who wait for the store come first: at most 10,000 rows a second.
+        /// The pause between two pages, so that others who wait for the store come first: at most 10,000 rows
+        /// a second.
         package var pause: Duration = .milliseconds(20)
         /// How long after the last relay began to use the key a row under an older one may still be
         /// committed. The last round begins after it.
@@ -38,7 +39,7 @@ package final class SealKeyRotation: Sendable {
             case sealing
             /// Another relay on this store seals them anew.
             case elsewhere
-            /// Nothing stands that an older key has sealed.
+            /// No row is left that an older key has sealed.
             case done
         }
 
@@ -84,7 +85,7 @@ package final class SealKeyRotation: Sendable {
         return progress
     }
 
-    /// Takes over the keys of a file that has changed, to open with; they come into use by ``step()``.
+    /// Takes over the keys of a changed file for opening; ``step()`` brings them into use for sealing.
     ///
     /// - Throws: `.wrongKey` when the file lacks a key that the store or this relay needs, or has another one
     ///   in its place; then nothing has changed.
@@ -106,8 +107,8 @@ package final class SealKeyRotation: Sendable {
         try await store.announce(upkeep, isStarting: false)
     }
 
-    /// Tells which keys may go: all older ones, once nothing stands that they have sealed. From then on the
-    /// store does not ask for them at a start.
+    /// Returns the keys that may be removed: all older ones, once no row is left that they have sealed. From
+    /// then on a start does not need them.
     ///
     /// - Returns: `nil` when it is too early.
     package func release() async throws(StoreError) -> [UInt32]? {
@@ -129,7 +130,7 @@ package final class SealKeyRotation: Sendable {
         try await upkeep.put(setting: SealKeyHolder.name(upkeep.owner), to: nil)
     }
 
-    /// Goes as far as it can go now: every few seconds.
+    /// Goes as far as it can now; called every few seconds.
     ///
     /// - Throws: what the store throws; `.wrongKey` when another relay's file has another key of the newest
     ///   number. The next step begins where this one ended.
@@ -163,8 +164,8 @@ package final class SealKeyRotation: Sendable {
     /// Uses a newer key when every living relay holds it; whether it does.
     private func begin(_ newest: AtRestKeys.SealKey) async throws(StoreError) -> Bool {
         for hasProof in [false, true] {
-            // Looked at again behind the proof: a relay that started in between has either seen it, and then
-            // it holds the key, or is seen here.
+            // Looked at again after the proof is written: a relay that started in between has either seen the
+            // proof, and then holds the key, or is seen here.
             let missing = try await holders().count { !($0?.holds(newest) ?? false) }
             guard missing == 0 else {
                 note { ($0.phase, $0.missing) = (.waiting, missing) }
@@ -178,8 +179,8 @@ package final class SealKeyRotation: Sendable {
         return true
     }
 
-    /// What the other living relays have told, `nil` for one that has told nothing. What the dead have told
-    /// is taken away.
+    /// What the other living relays have told, `nil` for one that has told nothing. Entries of dead relays
+    /// are removed.
     private func holders() async throws(StoreError) -> [SealKeyHolder?] {
         let told = try await upkeep.settings(StoreSetting.holder)
         let living = try await upkeep.livingOwners()
@@ -222,7 +223,7 @@ package final class SealKeyRotation: Sendable {
         return found
     }
 
-    /// False when the relay stops: then the round is not whole.
+    /// False when the relay stops: then the round is not complete.
     private func rest() async -> Bool {
         do { try await store.world.sleep(store.world.instant() + limits.pause) } catch { return false }
         return !Task.isCancelled

@@ -9,12 +9,12 @@ extension SealedStore: CustodyTaking {
 
     package func reference(of id: PushID) -> PushID { digests.sentAs(id) }
 
-    /// Seals each push once; what is handed over in memory is the push as it came, never unsealed.
+    /// Seals each push once. The push that is handed over in memory is the original, not an unsealed copy.
     package func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
         let now = world.now()
         var rows = seal(acceptance, now)
-        // Nearly every call has no change, and no push whose registration has gone: what would wait for the
-        // store then need not be asked, and each asking costs a turn of the task.
+        // Nearly every call has no change and no push whose registration has gone. Then the steps that would
+        // wait for the store are skipped, because each wait costs a turn of the task.
         let changes = acceptance.changes.isEmpty ? [] : stored(try await placed(acceptance.changes))
         switch try await outbox.accept(rows, changes: changes, now: doubted.now.judged) {
         case .refused(let index):
@@ -117,11 +117,11 @@ extension SealedStore: Settling {
 }
 
 extension SealedStore: LaneClaims {
-    /// A row that does not open is set aside, so that it cannot come again, and said in the journal. One that
-    /// was sealed with another key goes back to the store: the key file may still get it.
+    /// A row that does not open is set aside, so that it cannot come again, and logged. A row that was sealed
+    /// with another key goes back to the store, because the key file may still get that key.
     ///
-    /// When the store has given rows out they are given on, whatever becomes of those that do not open:
-    /// nobody else would ask for the good ones again.
+    /// Rows that the store has given out are passed on, whatever becomes of those that do not open: nobody
+    /// else would ask for the good ones again.
     package func claim(
         _ lane: LaneName, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
     ) async throws(StoreError) -> [OwedPush] {
@@ -165,14 +165,15 @@ extension SealedStore: LaneClaims {
 
     package var ended: EndedPushes { outbox.ended }
 
-    /// Those whose registration does not stand any more. It took along what it owed: what is found here was
-    /// written while it ended, or by a version that left such pushes owed.
+    /// Pushes whose registration no longer exists. It ended the pushes that were owed to it, so a push that
+    /// is found here was written while it ended, or by a version that left such pushes owed.
     private func ended(among rows: [StoredPush]) async -> Set<PushID> {
         let keys = Array(Set(rows.compactMap(\.record)))
         guard !keys.isEmpty else { return [] }
         // One whose time has passed has not been ended by anybody.
         let always = UnixTime(milliseconds: .min)
-        // What the store gave out goes on where it cannot be asked: nobody else would ask for it again.
+        // If the store cannot be asked, the rows that it gave out go on, because nobody else would ask for
+        // them again.
         guard let found = try? await records.find(keys, now: always) else { return [] }
         let standing = Dictionary(zip(keys, found), uniquingKeysWith: { first, _ in first })
         return Set(
@@ -201,8 +202,8 @@ extension SealedStore: LaneClaims {
 }
 
 extension SealedStore {
-    /// Tells the store what has become of rows that do not open; what it does not hear it is told again with
-    /// the next renewal.
+    /// Tells the store what has become of rows that do not open; what it does not take is told again with the
+    /// next renewal.
     func tellOfBroken() async {
         let told = broken.withLock { $0 }
         guard !told.isEmpty else { return }

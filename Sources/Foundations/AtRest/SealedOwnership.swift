@@ -2,7 +2,7 @@ package import PushModel
 import Synchronization
 
 extension SealedStore: LeaseRenewal {
-    /// With each renewal the store is told of broken rows that it has not heard of yet.
+    /// With each renewal, the store is told of broken rows that it does not know yet.
     package func renew(for span: Duration) async throws(StoreError) {
         try await owners.renew(for: span)
         await tellOfBroken()
@@ -11,8 +11,8 @@ extension SealedStore: LeaseRenewal {
 }
 
 extension SealedStore {
-    /// Records that cannot be read, or do not open, and are none until they are written anew: how many of
-    /// them the store has met.
+    /// The number of records that the store has met and that cannot be read or do not open: they do not exist
+    /// for anybody until they are written again.
     package func recordsAside() async throws(StoreError) -> Int { try await records.setRecordsAside([]) }
 
     /// Told in one commit; the next renewal tells more.
@@ -67,7 +67,7 @@ extension SealedStore: Ownership {
         return OutboxLoad(rows: load.rows, bytes: load.bytes, lanes: Self.lanes(load.lanes), aside: aside)
     }
 
-    /// What stands aside of a lane goes with it from owner to owner.
+    /// Rows of a lane that are set aside go with it from owner to owner.
     private static func withAside(_ lanes: [LaneName]) -> [String] {
         lanes.map(\.description) + lanes.map { Aside.text($0.description) }
     }

@@ -13,7 +13,7 @@ extension SealedStore: Registry {
         _ keys: [RecordKey], seeing count: Int
     ) async throws(StoreError) -> (records: [Record?], sights: [RecordSight?]) {
         let time = doubted.now
-        // Before the rows are opened: keys that are exchanged meanwhile make the sights worth nothing.
+        // Before the rows are opened, because an exchange of keys meanwhile makes the sights worthless.
         let epoch = sealer.epoch
         let rows = try await records.find(keys.map(digests.digest), often: count, now: time.judged)
         let found = opened(rows[...], keys, time)
@@ -60,8 +60,8 @@ extension SealedStore: Registry {
         return open(row, asked: key)
     }
 
-    /// A record that does not open is left out, and said in the journal; one that has expired has no names
-    /// any more, and is left out too. Others take their places, so a short page is the last one.
+    /// A record that does not open is left out and logged; an expired one has no names any more, and is left
+    /// out too. Others take their places, so a short page is the last one.
     package func page(
         _ index: RecordIndex, after revision: UInt64, limit: Int
     ) async throws(StoreError) -> [Record] {
@@ -87,7 +87,7 @@ extension SealedStore: Registry {
         return page
     }
 
-    /// What has expired has no name any more, and is listed by its number where that is asked for.
+    /// An expired record has no name any more; where asked for, it is listed by its number.
     private func paged(_ row: StoredRecord, _ index: StoredIndex) -> Record? {
         guard case .expired = index else { return open(row, asked: nil) }
         return Record(
@@ -112,7 +112,7 @@ extension SealedStore: Registry {
 
     package func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {
         let owner = digests.digest(owner)
-        // All of them, ended ones too: what went with them is found by their names.
+        // All of them, ended ones too, because what was learned of them is found by their names.
         let rows = try await records.page(
             .owner(owner), after: 0, limit: limit, now: UnixTime(milliseconds: .min))
         guard !rows.isEmpty else { return try await records.forget(owner: owner, limit: limit) }
@@ -121,7 +121,7 @@ extension SealedStore: Registry {
             keys.map { .delete($0, if: .any) } + [.deleteBeside(keys)], now: doubted.now.judged)
         let left = limit - keys.count
         guard left > 0 else { return keys.count }
-        // What stands aside fills no page.
+        // Records that are set aside do not count in a page.
         return try await records.forget(owner: owner, limit: left) + keys.count
     }
 
@@ -132,8 +132,8 @@ extension SealedStore: Registry {
 
     package var clock: DoubtedClock? { doubted }
 
-    /// With the changes that follow from them: one that is forgotten, or has expired, takes along what was
-    /// learned of it. Those come last, so that the index of a refused one is its own.
+    /// With the changes that follow from them: when a record is forgotten or expires, what was learned of it
+    /// is deleted. Those changes come last, so that the index of a refused change is the caller's.
     func stored(_ changes: [Change]) -> [StoredChange] {
         let stored = changes.map(stored)
         var gone: [Digest16] = []
@@ -174,8 +174,8 @@ extension SealedStore: Registry {
     }
 
     /// `nil` for a row whose bytes were changed, or which names a seal key that the file does not have (at a
-    /// start it has all that were used): the next registration writes it anew, and no other row suffers for
-    /// it. One with changed bytes is set aside with the next renewal.
+    /// start it has all that were used): the next registration writes it again, and no other row is affected.
+    /// One with changed bytes is set aside with the next renewal.
     ///
     /// - Parameter key: by which it was asked for.
     private func open(_ row: StoredRecord, asked key: RecordKey?) -> Record? {
@@ -197,7 +197,7 @@ extension SealedStore: Registry {
             }
             return nil
         }
-        // Whose digest is the row's key, which the seal binds, is the name inside.
+        // The name inside is the one whose digest is the row's key, because the seal binds that key.
         guard let content = body.reveal({ StoredCodec.readRecord($0, named: key?.name) }) else {
             if brokenRecords.withLock({ $0.add(row) }) { note("record does not read", .corrupt) }
             return nil
@@ -221,8 +221,8 @@ extension SealedStore: Registry {
         journal.note(event, [.code: ErrorCode(StoreError(code))], level: .error)
     }
 
-    /// Where the seal of an earlier version says nothing of owner and address, what is inside does. The
-    /// address of what was learned is another record's digest.
+    /// If the seal of an earlier version does not bind owner and address, they are compared with the content.
+    /// A learned record's address is the digest of another record.
     private func isBound(_ row: StoredRecord, _ content: StoredCodec.RecordBody, _ space: Space) -> Bool {
         content.owner.map(digests.digest) == row.owner
             && (space == .learned || content.address.map(digests.digest) == row.address)
@@ -292,7 +292,7 @@ extension SealedStore: Registry {
 }
 
 extension StoredRecord {
-    /// Beside what the engine has passed over already: one that was stamped by a clock that is in doubt.
+    /// Beside those that the engine has already skipped: a record that was stamped by a clock in doubt.
     func hasEnded(by time: DoubtedClock.Reading) -> Bool {
         time.isDoubted && expiresAt <= time.end(of: touchedAt, lasting: expiresAt)
     }

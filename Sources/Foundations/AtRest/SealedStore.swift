@@ -2,8 +2,8 @@ import Primitives
 package import PushModel
 import Synchronization
 
-/// `Registry` and `Outbox` over any engine: names become digests, bodies and messages are sealed, and nothing
-/// that could speak goes further down (docs/architecture.md).
+/// `Registry` and `Outbox` over any engine: names become digests, bodies and messages are sealed, and no
+/// clear content goes further down (docs/architecture.md).
 package final class SealedStore: Sendable {
     /// The engine, by the port that each part of this needs.
     let records: any StoredRecords
@@ -15,7 +15,7 @@ package final class SealedStore: Sendable {
     let random: RandomStream
     let world: World
     let journal: Journal
-    /// What has become of pushes that do not open, until the store has heard it.
+    /// What has become of pushes that do not open, until the store has recorded it.
     let broken = Mutex(BrokenPushes())
     /// The same of records.
     let brokenRecords = Mutex(BrokenRecords())
@@ -30,8 +30,8 @@ package final class SealedStore: Sendable {
     /// How long a relay that starts counts as alive before its lease takes over.
     private static let startSpan = Duration.seconds(20)
 
-    /// Opens the store: the sealed check values of all its keys must open. What is written is sealed with the
-    /// newest key that the store knows; a newer one of the file comes into use by ``SealKeyRotation``.
+    /// Opens the store: the sealed check values of all its keys must open. New rows are sealed with the
+    /// newest key that the store knows; ``SealKeyRotation`` brings a newer key of the file into use.
     ///
     /// - Parameter services: whose messages are read; a push of another is set aside, as one that does not
     ///   open.
@@ -58,7 +58,8 @@ package final class SealedStore: Sendable {
         }
         if let upkeep {
             // Told before anything is read: a process that begins to use a newer key, or to copy the store,
-            // writes that down and then looks who is there. So one of the two sees the other.
+            // first writes that down and then looks which relays are there. So at least one of the two sees
+            // the other.
             try await engine.renew(for: Self.startSpan)
             try await announce(upkeep, isStarting: true)
             try await lookAtForm()
@@ -85,7 +86,7 @@ package final class SealedStore: Sendable {
             known = max(known ?? 0, number)
         }
         guard let known else {
-            // Nothing stands here yet, so nothing has a former form.
+            // The store is empty, so nothing has a former form.
             _ = try await settings.settle(setting: StoreSetting.form, to: [AddressForm.own.rawValue])
             return try await prove(keys.seal[0].number)
         }
@@ -104,7 +105,7 @@ package final class SealedStore: Sendable {
         return found
     }
 
-    /// Writes the check value of a key of the file, unless it stands; then it must open.
+    /// Writes the check value of a key of the file, unless it exists; then it must open.
     ///
     /// - Throws: `.wrongKey` when another key of this number is known to the store.
     func prove(_ number: UInt32) async throws(StoreError) {

@@ -55,7 +55,7 @@ final class Sealer: Sendable {
         }
     }
 
-    /// Another one once other keys open: what was concluded from what was opened before may not hold.
+    /// Changes when other keys are adopted: conclusions from rows that were opened before may then not hold.
     var epoch: UInt64 { ring.withLock(\.epoch) }
 
     /// Which key something was sealed with; `nil` when it is too short to have been sealed.

@@ -71,8 +71,8 @@ enum StoredCodec {
 
     // MARK: sizes of registrations
 
-    /// No less is made for a device token and its app, twice in each registration: once in its address, once
-    /// in its body. Tokens of Google's are shorter than that, and Apple's much shorter.
+    /// The room for a device token and its app, which each registration has twice: in its address and in its
+    /// body. Google's tokens are shorter than that, and Apple's much shorter.
     private static let addressRoom = 180
     private static let smallSize = 512
     private static let sizeStep = 1_024
@@ -132,8 +132,8 @@ enum StoredCodec {
         return RecordBody(name: name, owner: owner, address: address, body: body)
     }
 
-    /// Spaces that rows have named, each at a place of its text's: a store has a handful, and each row that
-    /// is opened names two.
+    /// Spaces that rows have named, each at a place that follows from its text: a store has a handful, and
+    /// each opened row names two.
     private static let spaces = Mutex([Space?](repeating: nil, count: 64))
 
     private static func space(_ text: UnsafeRawBufferPointer) -> Space {

@@ -4,7 +4,7 @@ import Synchronization
 /// Which address of a name worked last: it is tried first the next time, so that a dead one costs its wait
 /// once.
 package final class DialMemory: Sendable {
-    /// Names that are remembered: more than anybody configures. Beyond it all are forgotten, which costs each
+    /// Names that are remembered: more than anybody configures. Above it all are forgotten, which costs each
     /// of them one attempt.
     private static let limit = 256
     private let addresses = Mutex<[String: IPAddress]>([:])

@@ -1,11 +1,11 @@
 package import PushModel
 
-/// In which order the addresses of a name are tried (RFC 8305 §4).
+/// The order in which the addresses of a name are tried (RFC 8305 §4).
 package enum DialOrder {
     /// Families in alternation, so that one family that is dead as a whole costs one attempt and not all.
     ///
-    /// Within a family the order stays as it is. The family that leads is that of the preferred address, or
-    /// of the first: the system has put that first whose way it knows (RFC 6724).
+    /// Within a family the order stays as it is. The first family is that of the preferred address, or of the
+    /// first address: the system has sorted addresses by reachability (RFC 6724).
     ///
     /// - Parameters:
     ///   - found: as the resolver gave them; one that comes twice is tried once.

@@ -2,12 +2,13 @@
 /// (RFC 8305 §5).
 ///
 /// An attempt that fails makes the next begin at once. One that is still under way lets the next begin beside
-/// it: soon while it has no connection, later once it has one and is silent. An attempt that has been heard
-/// holds the field until it fails. Whoever is ready first has won; all is lost with the last address only.
+/// it: soon while it has no connection, later once it has one and is silent. An attempt that has received
+/// something stops the start of others until it fails. The first attempt that is ready wins; the dial fails
+/// only when the last address has failed.
 package struct DialRace: Sendable {
     private enum Phase: Sendable, Hashable {
         case connecting
-        /// It has a connection, and has said nothing.
+        /// It has a connection, and has received nothing.
         case taken(since: ContinuousClock.Instant)
         case heard
         case failed
@@ -19,12 +20,13 @@ package struct DialRace: Sendable {
     /// Of the attempts that have begun, in order.
     private var phases: [Phase] = []
     private var lastStart: ContinuousClock.Instant
-    /// Nothing is there to be waited for: the first attempt, or the last has failed.
+    /// There is nothing to wait for: it is the first attempt, or the last one has failed.
     private var isHurried = true
 
     /// - Parameters:
     ///   - count: of the addresses.
-    ///   - span: within which all must be over: it is shared out, so that the last address has its turn too.
+    ///   - span: the time for all attempts together; it is divided, so that the last address has its turn
+    ///     too.
     package init(count: Int, limits: DialLimits, within span: Duration, at now: ContinuousClock.Instant) {
         self.count = count
         let share = span / (count + 1)

@@ -5,8 +5,8 @@ package import PushModel
 /// Connects to hosts of which some addresses may be dead (RFC 8305).
 ///
 /// An attempt is one address: a TCP connection, and on it whatever the caller needs before it can rely on the
-/// other side. Each attempt has its own channel, and the caller prepares each channel by itself; what one
-/// attempt has is no other's. The first that is ready wins, and the others are closed.
+/// other side. Each attempt has its own channel, and the caller prepares each channel by itself; attempts
+/// share nothing. The first that is ready wins, and the others are closed.
 package struct Dialer: Sendable {
     package let options: DialOptions
     private let memory = DialMemory()
@@ -68,19 +68,19 @@ package struct Dialer: Sendable {
 package struct Dialled<Ready> {
     package let channel: any Channel
     package let address: IPAddress
-    /// What the attempt said that it has.
+    /// The value that the attempt gave when it succeeded.
     package let ready: Ready
 }
 
 extension Dialled: Sendable where Ready: Sendable {}
 
-/// One attempt, as whoever prepares its channel sees it. Its verbs are for the channel's event loop; after
-/// the first of `succeed` and `fail`, and after the dial is over, they do nothing.
+/// One attempt, as the code that prepares its channel sees it. Its verbs are for the channel's event loop;
+/// after the first of `succeed` and `fail`, and after the dial is over, they do nothing.
 package struct DialAttempt<Ready>: Sendable {
     fileprivate let dial: Dial<Ready>
     fileprivate let number: Int
 
-    /// The other side is alive, whatever it still takes: no other address would do better.
+    /// The other side is alive, however long it still takes: no other address would do better.
     package func hear() { dial.hear(number) }
     package func succeed(_ ready: Ready) { dial.succeed(number, ready) }
     /// Closes the channel.
@@ -90,8 +90,8 @@ package struct DialAttempt<Ready>: Sendable {
 /// One dial: the look-up, the attempts and their end.
 package final class Dial<Ready>: @unchecked Sendable {
     // Safety: the constants are Sendable; every other field is touched on the event loop alone. `start`,
-    // `cancel` and the resolver's answer go there first, and timers and channels are that loop's own. What an
-    // attempt says comes from its channel's handlers; debug builds check that it does.
+    // `cancel` and the resolver's answer go there first, and timers and channels are that loop's own. An
+    // attempt's verbs are called from its channel's handlers; debug builds check this.
     private struct Attempt {
         var channel: (any Channel)?
         var isOver = false
@@ -155,7 +155,7 @@ package final class Dial<Ready>: @unchecked Sendable {
         look()
     }
 
-    /// Begins what is due, and looks again when more will be.
+    /// Starts the attempts that are due, and looks again when the next will be.
     private func look() {
         next?.cancel()
         next = nil

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Resumes the one that waits once, no matter who comes first: what was asked for, or a cancellation.
+/// Resumes the waiter exactly once, whichever comes first: the answer or a cancellation.
 package final class FirstAnswer<Value: Sendable>: Sendable {
     private struct State {
         var waiter: CheckedContinuation<Value, Never>?

@@ -5,14 +5,14 @@ import Synchronization
 package protocol HostResolver: Sendable {
     /// Begins to look up; the answer may come on any thread, before this returns or later.
     func begin(_ lookUp: LookUp)
-    /// Nobody waits for it any more.
+    /// The caller no longer waits for it.
     func leave(_ lookUp: LookUp)
 }
 
 extension HostResolver {
     package func leave(_ lookUp: LookUp) {}
 
-    /// - Throws: `.unknownHost` when there is no such name, `.unreachable` when nobody knows.
+    /// - Throws: `.unknownHost` when there is no such name, `.unreachable` when no name server answers.
     package func resolve(_ host: String) async throws(WebError) -> [IPAddress] {
         let answer = FirstAnswer<[IPAddress]>()
         let lookUp = LookUp(host) { answer.give($0) }
@@ -34,7 +34,7 @@ extension HostResolver {
 /// One question for the addresses of a name. It is answered once; further answers are dropped.
 package final class LookUp: Sendable {
     private struct State {
-        /// `nil`: it has been answered, or nobody waits.
+        /// `nil`: it has been answered, or nobody waits for it.
         var tell: (@Sendable ([IPAddress]) -> Void)?
         var isUnknown = false
     }
@@ -42,7 +42,7 @@ package final class LookUp: Sendable {
     package let host: String
     private let state: Mutex<State>
 
-    /// - Parameter tell: told the addresses, none where there are none or nobody knows.
+    /// - Parameter tell: called with the addresses; with none if there are none or no name server answers.
     package init(_ host: String, _ tell: @escaping @Sendable ([IPAddress]) -> Void) {
         self.host = host
         state = Mutex(State(tell: tell))
@@ -51,7 +51,7 @@ package final class LookUp: Sendable {
     /// Whether it is too late for an answer.
     package var isOver: Bool { state.withLock { $0.tell == nil } }
 
-    /// Whether it was answered with the word that there is no such name.
+    /// Whether the answer was that there is no such name.
     package var isUnknown: Bool { state.withLock(\.isUnknown) }
 
     package func answer(_ addresses: [IPAddress]) { take()?(addresses) }

@@ -24,7 +24,7 @@ extension SystemResolver {
 
     /// Blocks; in the order that the system prefers.
     ///
-    /// - Returns: `nil` when there is no such name; no address when nobody could say.
+    /// - Returns: `nil` when there is no such name; no address when no name server answered.
     package static func lookUp(_ host: String, _ family: Family = .both) -> [IPAddress]? {
         var hints = addrinfo()
         hints.ai_family =
@@ -41,7 +41,7 @@ extension SystemResolver {
         var list: UnsafeMutablePointer<addrinfo>?
         switch getaddrinfo(host, nil, &hints, &list) {
         case 0: break
-        // A name server's own word. One that is silent, or in trouble, is `EAI_AGAIN` or `EAI_FAIL`.
+        // The answer of a name server. If it is silent or fails, the code is `EAI_AGAIN` or `EAI_FAIL`.
         case EAI_NONAME: return nil
         default: return []
         }

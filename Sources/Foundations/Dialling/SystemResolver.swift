@@ -14,20 +14,19 @@ package enum LookUpLimits {
     static let peerThreads = 4
     /// Such look-ups that wait for a thread: as many as fetches from such hosts at one time.
     static let peerWaiting = 16
-    /// For which each name server is asked about a peer's host, once: with three of them, about as long as a
+    /// How long each name server is asked about a peer's host, once: with three of them, about as long as a
     /// fetch may take in all.
     package static let peerSeconds: Int32 = 2
-    /// A look-up that takes longer is asked for each family by itself too. Name servers exist that never
-    /// answer for one of them, and the system's look-up of both waits for it longer than a connection may
-    /// take.
+    /// After this time each family is also looked up by itself. Some name servers never answer for one
+    /// family, and the system's look-up of both waits for it longer than a connection may take.
     static let patience = Duration.seconds(1)
 }
 
 /// The system's resolver, on threads of its own. A cancelled caller does not wait for it, and a look-up that
 /// has not begun when its caller leaves never does.
 ///
-/// The system gives no way to break a look-up off, so anyone who chooses the name chooses how long a thread
-/// is gone. Hosts of peers' choice therefore have threads that nobody else waits for.
+/// The system cannot cancel a look-up, so whoever chooses the name decides how long a thread is busy. Hosts
+/// of peers' choice therefore have separate threads.
 package final class SystemResolver: HostResolver {
     /// What is asked for.
     package enum Family: Sendable, Hashable { case both, v4, v6 }
@@ -135,7 +134,7 @@ package final class SystemResolver: HostResolver {
         }
     }
 
-    /// That one family has no address says nothing of the other.
+    /// If one family has no address, this says nothing about the other.
     private func tell(_ job: Job, _ found: [IPAddress]?) {
         switch found {
         case nil: if job.family == .both { job.lookUp.answerUnknown() }

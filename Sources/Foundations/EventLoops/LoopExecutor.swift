@@ -4,9 +4,9 @@ import Synchronization
 /// Runs tasks on an event loop, so that a task which talks to a connection of that loop never changes
 /// threads.
 ///
-/// A resumption from the loop to a thread of the language's own pool and back costs two wake-ups of a thread,
-/// more than all that a push does in between (`docs/decisions/0017`). Tasks that prefer this executor must
-/// not block: they hold up the loop's sockets.
+/// Resuming from the loop on a thread of the language's own pool and back costs two wake-ups of a thread,
+/// more than everything that a push does in between (`docs/decisions/0017`). Tasks that prefer this executor
+/// must not block: they hold up the loop's sockets.
 package final class LoopExecutor: TaskExecutor {
     package let loop: any EventLoop
     private struct State {
@@ -31,7 +31,7 @@ package final class LoopExecutor: TaskExecutor {
         if isFirst { loop.execute { self.turn() } }
     }
 
-    /// Runs what has come so far. What comes meanwhile has its turn after the loop's sockets have had theirs.
+    /// Runs the jobs that have come so far. Later ones run after the loop's sockets have had their turn.
     private func turn() {
         var batch: [UnownedJob] = []
         state.withLock { swap(&batch, &$0.jobs) }

@@ -3,9 +3,9 @@ import PushModel
 
 /// Stands before the decoder of a connection that lasts, as the first behind the handler that read the bytes.
 ///
-/// What a socket or TLS reads into lives as long as the connection, for days where connections are kept: the
-/// latest long message would stand there until another one is as long. So the bytes go on in a buffer that
-/// ends with their message, and are wiped where they arrived.
+/// The buffer that a socket or TLS reads into lives as long as the connection, which may be days: the latest
+/// long message would stay there until another one is as long. So the bytes are moved to a buffer that ends
+/// with their message, and are wiped where they arrived.
 package final class WipingTap: ChannelInboundHandler {
     package typealias InboundIn = ByteBuffer
     package typealias InboundOut = ByteBuffer
@@ -17,7 +17,7 @@ package final class WipingTap: ChannelInboundHandler {
         context.fireChannelRead(wrapInboundOut(bytes))
     }
 
-    /// - Parameter arrived: what nobody else reads; wiped when this returns.
+    /// - Parameter arrived: a buffer that nobody else reads; wiped when this returns.
     /// - Returns: the same bytes in a buffer of their own.
     package static func move(_ arrived: ByteBuffer, _ allocator: ByteBufferAllocator) -> ByteBuffer {
         var bytes = allocator.buffer(capacity: arrived.readableBytes)

@@ -6,7 +6,8 @@ import Synchronization
 /// An app whose lanes are halted by its credential sends nothing and goes on taking pushes in. Without a
 /// share of its own it would fill the outbox, and every other app's calls would find it full.
 package final class AppShare: Sendable {
-    /// What one of several apps may fill: two would have to stand still at once to leave no room for a third.
+    /// The share of each app if there are several: two would have to be halted at once to leave no room for a
+    /// third.
     package static let ofSeveral = 50
     private let value: Atomic<Int>
 
@@ -101,7 +102,7 @@ package struct OwedByApp: Sendable {
     }
 
     private static func app(_ lane: String) -> String {
-        // What stands aside of a lane is its app's too.
+        // Rows of a lane that are set aside count for its app too.
         let lane = Aside.lane(lane) ?? lane
         return String(lane[..<(lane.firstIndex(of: "/") ?? lane.endIndex)])
     }

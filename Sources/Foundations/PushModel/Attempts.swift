@@ -1,5 +1,5 @@
-/// How often a push was tried, and how often that told nothing. A row keeps it as one number, so that it
-/// outlives the process and needs no column of its own.
+/// How often a push was tried, and how often the result is not known. A row keeps it as one number, so that
+/// it outlives the process and needs no column of its own.
 package struct Attempts: Sendable, Hashable {
     /// Attempts made so far, at most 65,535: one a minute for six weeks.
     package private(set) var made: Int
@@ -13,8 +13,8 @@ package struct Attempts: Sendable, Hashable {
     private static let mostMade = (1 << madeBits) - 1
     private static let mostDoubts = (1 << doubtBits) - 1
 
-    /// Reads a row's number: attempts in its low 16 bits, above them seven bits for each kind of doubt. Of a
-    /// number that is none of ours the other bits are dropped, and a negative one counts as 0.
+    /// Reads a row's number: attempts in its low 16 bits, above them seven bits for each kind of doubt. Other
+    /// bits are dropped, and a negative number counts as 0.
     package init(stored: Int) {
         let stored = max(0, stored)
         made = stored & Self.mostMade

@@ -1,14 +1,16 @@
 import Synchronization
 
-/// The wall clock with a second witness, for whatever is destroyed by time of day (decision 0050).
+/// The wall clock checked against a second one, for everything that is deleted by time of day (decision
+/// 0050).
 ///
 /// The witness is the store's own last time and, from there on, the spans of the monotonic clock. A wall
 /// clock that is further ahead of them than ``tolerance`` is doubted: until it comes back, or an operator
-/// gives his word for it, things end by the witness alone. One that is behind destroys nothing, and needs no
-/// doubt.
+/// confirms it, things end by the witness alone. A clock that is behind deletes nothing too early and need
+/// not be doubted.
 ///
-/// A relay that was off for longer than ``tolerance`` looks the same as one whose clock was set ahead, and is
-/// treated so: what it owes is sent, late at worst, and what it remembers stays (decision 0050).
+/// A relay that was off for longer than ``tolerance`` cannot be told from one whose clock was set ahead, and
+/// is treated in the same way: what it owes is sent, late at worst, and what it remembers stays (decision
+/// 0050).
 package final class DoubtedClock: Sendable {
     /// Both times of one moment.
     package struct Reading: Sendable, Hashable {
@@ -39,8 +41,8 @@ package final class DoubtedClock: Sendable {
         }
     }
 
-    /// How far the wall clock may be ahead of its witness, in all of ``window``: a night off, or an hour set
-    /// wrongly, is nobody's business; a day would end all custody.
+    /// How far the wall clock may be ahead of its witness, within ``window``: a night off, or an hour set
+    /// wrongly, is tolerated; a day would end all custody.
     package static let tolerance = Duration.seconds(6 * 3_600)
     /// How old at most something may be, by a clock in doubt, that is judged by it: twice the usual custody.
     /// What is older lives longer.
@@ -52,7 +54,7 @@ package final class DoubtedClock: Sendable {
         /// The latest time that was believed, and when that was.
         var last: UnixTime
         var at: ContinuousClock.Instant
-        /// Whether a store stands behind it: else there is nobody to say otherwise.
+        /// Whether a store is the witness: without one nothing contradicts the wall clock.
         var isWitnessed: Bool
         /// Of the tolerance, at `spentAt`.
         var spent = Duration.zero
@@ -105,8 +107,8 @@ package final class DoubtedClock: Sendable {
         span >= window ? tolerance : tolerance * (max(.zero, span) / window)
     }
 
-    /// Writes the time that is believed into the store, and hears what others on it believe: an operator's
-    /// word to one relay is word to all.
+    /// Writes the time that is believed into the store, and reads what other relays believe: an operator's
+    /// confirmation at one relay holds for all.
     package func keep() async throws(StoreError) {
         guard let raised = try await step(.raise(now.judged)) else { return }
         state.withLock { state in
@@ -117,13 +119,13 @@ package final class DoubtedClock: Sendable {
         }
     }
 
-    /// An operator's word: the wall clock is right as it is.
+    /// An operator's confirmation that the wall clock is right.
     ///
     /// - Returns: the two times as they were.
     @discardableResult
     package func trust() async throws(StoreError) -> Reading {
         let before = now
-        // The store first: a word that it did not hear would not outlive this process.
+        // The store first: a confirmation that it did not take would not outlive this process.
         _ = try await step(.set(before.wall))
         state.withLock { state in
             let now = world.instant()

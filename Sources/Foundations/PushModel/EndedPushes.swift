@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Pushes that went with their registrations, on their way from an engine to whoever holds them in memory.
+/// Tells those who hold pushes in memory which of them an engine has ended with their registrations.
 ///
-/// An engine tells of them once the commit stands, and before whoever asked for it hears of that.
+/// An engine reports them once the commit stands, and before the caller of that commit gets its answer.
 package final class EndedPushes: Sendable {
     /// A closure stands behind a lock in a structure alone (tidy tests).
     private struct Hearer { var hear: (@Sendable ([PushID]) -> Void)? }
@@ -10,7 +10,7 @@ package final class EndedPushes: Sendable {
 
     package init() {}
 
-    /// From now on that is told, in the place of who was before.
+    /// Sets the listener, replacing the former one.
     package func hear(_ hearer: @escaping @Sendable ([PushID]) -> Void) {
         self.hearer.withLock { $0.hear = hearer }
     }

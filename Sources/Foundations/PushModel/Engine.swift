@@ -65,7 +65,7 @@ package struct StoredPush: Sendable, Hashable {
     package var origin: Digest16
     package var record: Digest16?
     package var touchedAt: UnixTime
-    /// Which address the record named when the push was made; `nil`: none, or nobody knows.
+    /// The address that the record named when the push was made; `nil`: none, or unknown.
     package var address: Digest16?
     package var notBefore: UnixTime
     package var custodyEnds: UnixTime
@@ -164,9 +164,10 @@ package protocol StoredRecords: Sendable {
     func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int
     /// One answer for each owner, in order.
     func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally]
-    /// Sets records aside that do not open, each if it still stands as it was read. What stands aside is none
-    /// to every question and every condition; a put takes its place, and it goes by whatever deletes records.
-    /// A record that the engine itself cannot read is none at once, and is set aside by the engine.
+    /// Sets records aside that do not open, each if it is still as it was read. For every look-up and
+    /// condition such a record does not exist; a put replaces it, and everything that deletes records deletes
+    /// it. A record that the engine itself cannot read counts as absent at once, and the engine sets it
+    /// aside.
     ///
     /// - Returns: how many stand aside now.
     func setRecordsAside(_ records: [SeenRecord]) async throws(StoreError) -> Int
@@ -188,12 +189,12 @@ extension StoredRecords {
 /// Claiming raises a push's epoch: a settlement that was written before, and is tried again because its
 /// answer was lost, then changes nothing.
 ///
-/// What is ended is over: a record that is deleted, expires, or is replaced by a tombstone or by one of
-/// another address takes along what is owed to it, in the same commit, whoever owes it; marks are released. A
-/// push of a registration that does not stand any more is not written either.
+/// When a record is deleted, expires, or is replaced by a tombstone or by a record with another address, the
+/// pushes that are owed to it end in the same commit, whichever process owes them; their marks are released.
+/// A push of a registration that no longer exists is not written either.
 package protocol StoredOutbox: Sendable {
-    /// Told of pushes of this owner that went so, and stood as in memory; of what another owner's commit
-    /// ended at the latest with the next renewal.
+    /// Reports pushes of this owner that ended in this way and count as in memory; those that another owner's
+    /// commit ended are reported with the next renewal at the latest.
     var ended: EndedPushes { get }
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
@@ -224,7 +225,7 @@ extension StoredOutbox {
     }
 }
 
-/// Who is alive by the engine's clock, and whose each push is. Asked by the sealed outbox.
+/// Who is alive by the engine's clock, and who owns each push. Asked by the sealed outbox.
 package protocol StoredOwners: Sendable {
     /// The engine's own clock plus `span` becomes this owner's `alive_until`.
     func renew(for span: Duration) async throws(StoreError)
@@ -253,8 +254,8 @@ package protocol StoredOwners: Sendable {
 /// What a store knows beside its rows. Asked when the sealed store is opened, by its doubted clock, and by
 /// the rotation of seal keys.
 package protocol StoredSettings: Sendable {
-    /// The store's own last time: a mark of how late it was when somebody last worked on it, that only
-    /// rises. `nil` for a store that nobody has worked on; one of an earlier version answers by its rows.
+    /// The store's own last time: how late it was when a process last worked on it; it only rises. `nil` for
+    /// a store that nobody has worked on; one of an earlier version answers by its rows.
     func lastTime(_ step: LastTime) async throws(StoreError) -> UnixTime?
     /// Small named values outside every space: the sealed check value, the mark of a key rotation.
     func setting(_ name: String) async throws(StoreError) -> [UInt8]?
@@ -267,7 +268,7 @@ package enum LastTime: Sendable, Hashable {
     case look
     /// Unless it stands later.
     case raise(UnixTime)
-    /// An operator's word: whatever stands.
+    /// Set by an operator, whatever the stored time is.
     case set(UnixTime)
 
     /// The setting that holds it: milliseconds, eight bytes, big-endian, so that they compare as numbers.
@@ -284,11 +285,12 @@ package enum LastTime: Sendable, Hashable {
         return time < 0 ? nil : UnixTime(milliseconds: time)
     }
 
-    /// No row of ours is older: whatever says so was not written by a clock.
+    /// No row of ours is older: an older time was not written by a clock.
     package static let earliest = UnixTime(seconds: 1_577_836_800)
 }
 
-/// Where pushes and records stand that cannot be read: no lane's name begins so, and no space's.
+/// The lane or space of pushes and records that cannot be read: no other lane's or space's name begins like
+/// this.
 package enum Aside {
     package static let prefix = "aside:"
     package static func holds(_ text: String) -> Bool { text.hasPrefix(prefix) }
@@ -311,6 +313,6 @@ package protocol OwedLookup: Sendable {
 package enum Synchronous: Sendable {
     /// What the relay promises.
     case full
-    /// Loses accepted pushes in a power cut. For the proof that the proof can fail, and for nothing else.
+    /// Loses accepted pushes in a power cut. Only for showing that the power-cut test can fail.
     case dangerNormal
 }

@@ -31,7 +31,7 @@ package enum HexDigits {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
     private static let tops: UInt64 = 0x8080_8080_8080_8080
 
-    /// The top bit of each byte that is within; the others' bits are of no meaning.
+    /// The top bit of each byte that is within the range; all other bits have no meaning.
     ///
     /// - Parameter word: its bytes are below 0x80, so that no sum runs over into the next one.
     private static func marked(_ word: UInt64, from low: UInt64, to high: UInt64) -> UInt64 {

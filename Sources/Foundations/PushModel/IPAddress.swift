@@ -1,6 +1,6 @@
 /// An IPv4 or IPv6 address, kept in IPv6 form; IPv4 is `::ffff:a.b.c.d` (RFC 4291 §2.5.5.2).
 ///
-/// It is an address of a person or a server: no `LogSafe`, and its description tells nothing.
+/// It is an address of a person or a server: not `LogSafe`, and its description shows nothing.
 package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     package let high: UInt64
     package let low: UInt64

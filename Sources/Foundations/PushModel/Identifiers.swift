@@ -28,8 +28,8 @@ package struct ConfiguredName: Sendable, Hashable, Comparable, CustomStringConve
     }
 }
 
-/// A hash of names from our own configuration, by a secret of the process: a fifth as dear as the library's
-/// own, and tables of lanes and instances are asked several times a push. Strangers enter no name there.
+/// A hash of names from our own configuration, by a secret of the process: it costs a fifth of the library's
+/// own, and tables of lanes and instances are used several times a push. Strangers cannot enter names there.
 struct NameHash {
     private var sum: UInt64
 
@@ -65,7 +65,7 @@ struct NameHash {
     }()
 }
 
-/// Sixteen bytes: what the engines know instead of a name.
+/// Sixteen bytes that engines know instead of a name.
 package struct Digest16: Sendable, Hashable, Comparable {
     package let high: UInt64
     package let low: UInt64
@@ -103,9 +103,9 @@ package struct Digest16: Sendable, Hashable, Comparable {
 
     /// Multiplied by a secret of the process instead of the library's own hash, which is four times as dear
     /// and is looked up with some twenty times a push. The bytes are random, or come from a keyed hash
-    /// already: what is left for a stranger to choose is nothing.
+    /// already: so a stranger can choose nothing.
     package func _rawHashValue(seed: Int) -> Int {
-        // Test data counts in the one half or the other.
+        // Test data counts up in one of the two halves.
         let both = low ^ high &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(bitPattern: Int64(seed))
         let product = both.multipliedFullWidth(by: NameHash.factor)
         return Int(truncatingIfNeeded: product.high ^ product.low)
@@ -114,9 +114,9 @@ package struct Digest16: Sendable, Hashable, Comparable {
 
 /// The name of one owed push: a UUID that begins with the time, minted when the push is accepted.
 ///
-/// Of a push with a row it is version 8 (RFC 9562 §5.8), and another name stands in its requests, so that
-/// nobody finds the row by what a push service knows (``OwedPush/sentAs``). Version 7 (§5.7) are pushes that
-/// have no row, and rows of earlier versions: those are sent under it as it is.
+/// Of a push with a row it is version 8 (RFC 9562 §5.8), and another name stands in its requests, so that the
+/// id that a push service knows does not lead to the row (``OwedPush/sentAs``). Version 7 (§5.7) are pushes
+/// that have no row, and rows of earlier versions: those are sent under it as it is.
 package struct PushID: Sendable, Hashable, Comparable {
     package let value: Digest16
 
@@ -198,6 +198,6 @@ package struct OwnerID: Sendable, Hashable {
     package let value: Digest16
     package init(_ value: Digest16) { self.value = value }
 
-    /// No process: what it owns is a dead owner's.
+    /// No process: its rows count as a dead owner's.
     package static let nobody = OwnerID(Digest16(high: 0, low: 0))
 }

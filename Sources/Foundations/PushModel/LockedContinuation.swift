@@ -1,7 +1,7 @@
-/// What a task waits with that is resumed exactly once, by whoever took it out of a state under its lock.
+/// A continuation that is resumed exactly once, by the code that took it out of a state under its lock.
 ///
-/// Only where that can be read off one file: a debug build checks it, a release build does not, because the
-/// check is two blocks of memory for each wait. Everywhere else stands a `CheckedContinuation`.
+/// Used only where one file shows that this holds: a debug build checks it, a release build does not, because
+/// the check takes two blocks of memory for each wait. Everywhere else a `CheckedContinuation` is used.
 #if DEBUG
 @usableFromInline package typealias LockedContinuation<Value> = CheckedContinuation<Value, Never>
 #else

@@ -5,7 +5,7 @@ package struct GroupName: Sendable, Hashable {
     /// All processes that serve: what a limit is divided by.
     package static let relays = GroupName(unchecked: "*")
 
-    /// Those that listen for one instance, which all hear the same and share it.
+    /// Those that listen for one instance: all receive the same events and divide them.
     package init(listeningFor instance: ConfiguredName) { text = instance.text }
 
     /// What an engine has written once.
@@ -18,11 +18,11 @@ package struct Member: Sendable, Hashable {
     package var group: GroupName
     /// Whether it is the process that asked.
     package var isUs: Bool
-    /// How long ago it joined; who comes back after its lease has ended joins anew.
+    /// How long ago it joined; a process that comes back after its lease has ended joins again.
     package var joinedAgo: Duration
     /// How long it counts as alive from now on; negative: so long ago that ended.
     package var aliveFor: Duration
-    /// It left by its own will, in the moment when `aliveFor` was zero.
+    /// It left by itself, at the moment when `aliveFor` was zero.
     package var hasLeft: Bool
 
     package init(
@@ -36,7 +36,7 @@ package struct Member: Sendable, Hashable {
         self.hasLeft = hasLeft
     }
 
-    /// How long a member that has ended is still told of: those that go on must learn until when it worked,
-    /// and ask every few seconds.
+    /// How long a member that has ended is still listed: the others must learn until when it worked, and ask
+    /// every few seconds.
     package static let remembered = Duration.seconds(60)
 }

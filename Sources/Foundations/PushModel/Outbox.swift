@@ -2,14 +2,14 @@
 package struct Acceptance: Sendable {
     package struct Item: Sendable {
         package var push: Push
-        /// The digest of its origin, by which repeats are known; `nil`: nobody has worked it out yet.
+        /// The digest of its origin, by which repeats are recognised; `nil`: not computed yet.
         package var origin: Digest16?
         /// Whose turn it takes, which owed pushes carry as ``OwedPush/origin``; `nil`: its origin's.
         package var holder: Digest16?
         package var lane: LaneName
         /// True when the lane's memory has no room: the push waits in the store for `claim`.
         package var parked: Bool
-        /// Not before then may it leave; `nil`: at once. One that waits is parked.
+        /// It must not leave before this time; `nil`: at once. A push that waits is parked.
         package var notBefore: UnixTime?
 
         /// - Parameter origin: as ``CustodyTaking/digest(ofOrigin:at:)`` told it.
@@ -52,21 +52,21 @@ package enum Admission: Sendable {
     /// The same address and ciphertext came from the same origin within ten minutes; the push of that time,
     /// and its first outcome if there was one already.
     case repeated(of: PushID, first: OutcomeKind?)
-    /// The registration that it was made from has ended since, or has another address: nobody owes it.
+    /// The registration that it was made from has ended since, or has another address: the push is not owed.
     case gone
 }
 
 /// One owed push's next state. Names row, id and epoch, and changes nothing when they do not fit.
 ///
-/// A class: on its way to the store it stands in several lists, each of which would have a copy.
+/// A class, because on its way to the store it is in several lists, each of which would copy it.
 package final class Settlement: Sendable {
     package enum Step: Sendable, Hashable {
         /// The push has ended: the row goes; the mark stays with the first outcome.
         case settle
-        /// Another attempt not before then. `attempt`: as the row keeps it (``Attempts``). `parked`: it
+        /// Another attempt, not before that time. `attempt`: as the row keeps it (``Attempts``). `parked`: it
         /// leaves memory until claimed.
         case retry(notBefore: UnixTime, attempt: Int, lane: LaneName, parked: Bool)
-        /// It leaves memory for want of room.
+        /// It leaves memory because there is no room.
         case park
         /// It ends, and its mark too, so that a repeat is a new push (decision 0003).
         case withdraw
@@ -109,7 +109,7 @@ package typealias Outbox = CustodyTaking & LaneClaims & Settling & LeaseRenewal 
 
 /// Where pushes come into custody. Asked by the intake.
 ///
-/// What is accepted is on stable storage before the peer hears of it.
+/// What is accepted is on stable storage before the peer is answered.
 package protocol CustodyTaking: Sendable {
     /// The keyed digest that stands for an origin, or for what else may hold turns. Computed, not looked up.
     func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16
@@ -139,7 +139,7 @@ extension LaneClaims {
     }
 }
 
-/// What came of attempts. Told by the settler, batch by batch.
+/// The results of attempts. Called by the settler, batch by batch.
 package protocol Settling: Sendable {
     /// Settles pushes and applies feedback (each change on its own) in one commit. False where the push was
     /// no longer ours at that epoch.
@@ -153,15 +153,15 @@ package protocol LeaseRenewal: Sendable {
     func renew(for span: Duration) async throws(StoreError)
 }
 
-/// Who else works on this store. Asked by `Membership`, with the beat of the lease.
+/// The other processes on this store. Asked by `Membership`, with each renewal of the lease.
 package protocol Enrolment: Sendable {
     /// Makes this process a member of these groups, and of no others, for `span` by the engine's clock; all
     /// members of them.
     func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member]
 }
 
-/// Which owed pushes are this process's: those that the dead have left become ours, and those of lanes that
-/// we do not have become nobody's. Asked by the looks and sweeps of `DeliveryService`, and by `Reclaim`.
+/// Which owed pushes belong to this process: takes over those of dead processes, and releases those of lanes
+/// that we do not have. Asked by the looks and sweeps of `DeliveryService`, and by `Reclaim`.
 ///
 /// Each call is bounded; a caller with more to do asks again.
 package protocol Ownership: Sendable {

@@ -1,8 +1,8 @@
 /// Why a push service answered as it did: its own literal word.
 ///
 /// Made of static text alone, so that no foreign text can reach a log or a metric label: a word that we do
-/// not know becomes `.unknown`. The words of a service stand in its file, with what they mean to delivery;
-/// what stands here are ours.
+/// not know becomes `.unknown`. The words of a service are in its file, with what they mean for delivery; the
+/// words here are ours.
 package struct Reason: Sendable, Hashable, CustomStringConvertible {
     /// What delivery wants to know of a word, whatever service it comes from.
     package struct Meaning: OptionSet, Sendable, Hashable {
@@ -12,7 +12,7 @@ package struct Reason: Sendable, Hashable, CustomStringConvertible {
         /// It blames what a client chose: the address, its topic, its project. It counts as a target fault
         /// before any protocol's override (decision 0048).
         package static let blamesTarget = Meaning(rawValue: 1)
-        /// It is said of an address that the service knows, and so to a credential that it took.
+        /// It is about an address that the service knows, so the service has accepted our credential.
         package static let provesCredential = Meaning(rawValue: 2)
         /// The service itself asks for time: it is not about one device, one connection or one credential.
         package static let asksForTime = Meaning(rawValue: 4)
@@ -26,7 +26,8 @@ package struct Reason: Sendable, Hashable, CustomStringConvertible {
         /// The credential is for the service's other environment alone: in this one no address can be judged
         /// (decision 0079).
         package static let isForOtherEnvironment = Meaning(rawValue: 64)
-        /// It cannot be read, and may be final or not: a few such answers to one push end it (decision 0078).
+        /// It cannot be read and may or may not be final: a few such answers to one push end it (decision
+        /// 0078).
         package static let endsAfterSome = Meaning(rawValue: 128)
     }
 
@@ -79,11 +80,11 @@ package struct Reason: Sendable, Hashable, CustomStringConvertible {
 package enum Outcome: Sendable, Hashable {
     /// The service took custody.
     case accepted
-    /// Nobody's fault, or the service asks for time. `after` is the service's own word, a floor for the wait.
+    /// A passing fault, or the service asks for time. `after` is what the service asked for, the least wait.
     case retry(after: Duration?)
     /// The address is dead since that moment; `nil`: since the request was sent.
     case unregistered(since: UnixTime?)
-    /// This request is wrong for ever.
+    /// The request is wrong and will never succeed.
     case rejected
     /// Our credential, topic, project or environment is wrong. Never blames the address.
     case misconfigured(Scope)
@@ -129,7 +130,7 @@ package struct Answer: Sendable {
     package var reason: Reason
     /// When the request left, by the wall clock: an answer without a time counts as of then.
     package var sentAt: UnixTime
-    /// Whether the service answered and, if not, whether it may have processed the request all the same.
+    /// Whether the service answered and, if not, whether it may still have processed the request.
     package var fate: Fate
     /// Of a request that was given up: the service may answer it yet.
     package var late: LateAnswer?
@@ -141,7 +142,8 @@ package struct Answer: Sendable {
         case unprocessed
         /// It may have been processed, or not.
         case unknown
-        /// Refused here, without asking anybody: it says something of the push and nothing of the service.
+        /// Refused by us, without asking the service: it says something about the push and nothing about the
+        /// service.
         case local
     }
 
@@ -160,6 +162,6 @@ package struct LateAnswer: Sendable {
     /// - Parameter wait: ends by cancellation too, with `nil`.
     package init(_ wait: @escaping @Sendable () async -> Answer?) { self.wait = wait }
 
-    /// The service's own answer; `nil` when none has come as long as anybody listens. To be asked once.
+    /// The service's own answer; `nil` if none has come while we listened. To be asked once.
     package func answer() async -> Answer? { await wait() }
 }

@@ -3,11 +3,11 @@
 /// Only a lane grants one. `sendBefore` is the moment after which the bytes must not reach a socket, because
 /// another process may by then have taken the push over (docs/architecture.md, Leases).
 ///
-/// A class: it goes through several tasks, and its moments have no size that the compiler knows.
+/// A class, because it goes through several tasks and the compiler does not know the size of an instant.
 package final class LeasedPush: Sendable {
     package let push: OwedPush
     package let sendBefore: ContinuousClock.Instant
-    /// When whoever asked gives up waiting; `nil`: as late as the service is waited for.
+    /// When the caller stops waiting; `nil`: when the service's deadline ends.
     package let answerBy: ContinuousClock.Instant?
 
     /// Grants a lease on a push of the store. For lanes and for tests of providers.
@@ -47,7 +47,7 @@ package protocol SlotSource: Sendable {
 /// A way to one push service for one lane.
 package protocol Provider: SlotSource {
     var lane: LaneName { get }
-    /// Where the tasks that send through this provider run best: with its sockets. `nil`: anywhere.
+    /// The executor on which tasks that send through this provider run best: that of its sockets. `nil`: any.
     var executor: (any TaskExecutor)? { get }
     /// Keeps connections until cancelled.
     func run() async throws
@@ -59,20 +59,20 @@ package protocol Provider: SlotSource {
     func send(_ leased: LeasedPush, on slot: Slot) async -> Answer
     /// What the provider has counted so far, for the operator. Nothing is decided by it.
     func figures() -> [ProviderFigure]
-    /// The process stops: from now on no answer is waited for longer than this span.
+    /// Stops with the process: from now on answers are waited for no longer than this span.
     func windDown(within span: Duration)
 }
 
 extension SlotSource {
-    /// Nothing, where a reservation is not what a push costs.
+    /// By default nothing: for providers whose reservations are cheap.
     package func reserveAtOnce() -> Slot? { nil }
 }
 
 extension Provider {
     package var executor: (any TaskExecutor)? { nil }
-    /// Nothing, where requests end by themselves soon enough.
+    /// By default nothing: for providers whose requests end soon enough by themselves.
     package func windDown(within span: Duration) {}
-    /// None: counting is no duty.
+    /// By default none: counting is optional.
     package func figures() -> [ProviderFigure] { [] }
 }
 

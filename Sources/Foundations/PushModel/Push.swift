@@ -1,4 +1,4 @@
-/// Which of a push service's two worlds an address belongs to. A service that has but one knows only
+/// Which of a push service's two environments an address belongs to. A service that has only one uses
 /// `.production`.
 package enum Environment: String, Sendable, Hashable, CaseIterable {
     case production, sandbox
@@ -68,8 +68,8 @@ package struct Push: Sendable {
     package var recordDigest: Digest16?
     /// When the relay accepted that registration, by our clock.
     package var touchedAt: UnixTime
-    /// The address that the registration named then (``Record/addressDigest``): what is learned of this push
-    /// is said of that one. `nil`: nobody knows.
+    /// The address that the registration named then (``Record/addressDigest``): what is learned from this
+    /// push applies to that address. `nil`: unknown.
     package var registeredAddress: Digest16?
     /// Until when the relay owes this push.
     package var custodyEnds: UnixTime
@@ -95,7 +95,7 @@ package struct Push: Sendable {
 
 /// A push that the relay owes.
 ///
-/// It goes from hand to hand often, so what never changes of it stands in one object that all copies share.
+/// It is passed on often, so the parts that never change are in one object that all copies share.
 package struct OwedPush: Sendable {
     @usableFromInline let fixed: Fixed
     package var lane: LaneName
@@ -167,7 +167,7 @@ extension OwedPush {
     /// Whether a row of a store stands behind it.
     @inlinable package var custody: Custody { fixed.custody }
 
-    /// What never changes of a push.
+    /// The parts of a push that never change.
     @usableFromInline final class Fixed: Sendable {
         @usableFromInline let id: PushID
         @usableFromInline let sentAs: PushID

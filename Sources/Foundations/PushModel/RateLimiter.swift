@@ -1,8 +1,8 @@
 import Synchronization
 
-/// Who asks, for rate limits only: a number that depends on the address and on this process's random key.
+/// A client, for rate limits only: a number that depends on its address and on this process's random key.
 ///
-/// It is no `LogSafe`, and it cannot be turned back into an address. IPv6 counts by /64, which is what one
+/// It is not `LogSafe`, and it cannot be turned back into an address. IPv6 counts by /64, which is what one
 /// customer is given.
 package struct ClientKey: Sendable, Hashable, CustomStringConvertible {
     package let value: UInt64
@@ -10,7 +10,7 @@ package struct ClientKey: Sendable, Hashable, CustomStringConvertible {
     package init(_ value: UInt64) { self.value = value }
     package var description: String { "‹client›" }
 
-    /// No client stands behind the call: this process asks, or whoever brings what others have said.
+    /// There is no client behind the call: this process asks, or a peer that forwards what others have sent.
     package static let nobody = ClientKey(0)
 }
 
@@ -29,8 +29,8 @@ package enum BucketLevel: Sendable, Hashable { case full, used, empty }
 /// A token bucket for each key, with a bound on the number of buckets.
 ///
 /// A bucket is one number (the virtual time at which it would be full again), so that a million origins cost
-/// a few tens of megabytes at most. Where all buckets are taken, newcomers share one: an attacker with many
-/// addresses slows other newcomers, never those who are known.
+/// a few tens of megabytes at most. When all buckets are taken, newcomers share one: an attacker with many
+/// addresses slows other newcomers, but not those with a bucket.
 package struct RateBuckets<Key: Hashable & Sendable>: Sendable {
     /// Units a minute, also the burst; 0: no limit.
     package let perMinute: Int
@@ -110,7 +110,7 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
 
     /// - Parameter perMinute: units a minute for each key; 0: none are refused.
     /// - Parameter capacity: buckets at most; about 40 bytes each.
-    /// - Parameter relays: among how many processes the limit is divided.
+    /// - Parameter relays: the number of processes among which the limit is divided.
     package init(
         perMinute: Int, capacity: Int = rateBuckets, world: World,
         relays: @escaping @Sendable () -> Int = { 1 }

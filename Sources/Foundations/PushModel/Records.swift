@@ -7,7 +7,7 @@ package struct Space: Sendable, Hashable, CustomStringConvertible {
     package init(text: String) { self.text = text }
     package var description: String { text }
 
-    /// What deliveries taught about device addresses; the names there are made of device tokens.
+    /// What deliveries showed about device addresses; names in this room are made of device tokens.
     package static let learned = Space(core: "learned")
     /// Where earlier versions kept that, with tokens in the bodies, and for ever. `purge` empties it.
     package static let retired = Space(core: "environment")
@@ -72,7 +72,7 @@ package struct Record: Sendable {
     package var state: State
     /// When the relay last accepted it, by our clock.
     package var touchedAt: UnixTime
-    /// From then on `purge` may remove it.
+    /// After this time `purge` may remove it.
     package var expiresAt: UnixTime
     /// Set by the engine at each write, rising over the whole store. 0 in a record not yet written.
     package var revision: UInt64

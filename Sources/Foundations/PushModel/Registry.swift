@@ -1,4 +1,4 @@
-/// What every store says when it cannot do what it was asked.
+/// Why a store could not do what it was asked.
 package typealias StoreError = CodedError<StoreErrorCode>
 
 package enum StoreErrorCode: String, PushErrorCode {
@@ -80,8 +80,8 @@ package protocol NameDigests: Sendable {
     func digest(of name: RecordKey) -> Digest16
 }
 
-/// How a record stood when it was read: its sealed row, which says nothing without the store's keys. What was
-/// concluded from the record holds as long as the row is the same.
+/// How a record stood when it was read: its sealed row, which says nothing without the store's keys.
+/// Conclusions from the record hold as long as the row is the same.
 package final class RecordSight: Sendable {
     package let row: StoredRecord
     /// Which keys of the file could open it.
@@ -99,7 +99,7 @@ package final class RecordSight: Sendable {
             && row.owner == other.owner && row.address == other.address && row.space == other.space
             && row.body.withUnsafeBytes { seen in
                 other.body.withUnsafeBytes { stands in
-                    // Mostly it is the same memory: the engine keeps what is asked for often.
+                    // Mostly it is the same memory, because the engine keeps rows that are asked for often.
                     seen.count == stands.count
                         && (seen.baseAddress == stands.baseAddress || seen.elementsEqual(stands))
                 }
@@ -137,7 +137,7 @@ package protocol Registry: NameDigests, RecordLookup {
     /// How many records each of these owners has, and what they take, expired ones and tombstones too; one
     /// answer for each, in order. It walks over all of them: for a bound that is looked at now and then.
     func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally]
-    /// The clock that whatever is destroyed by time goes by, where the store keeps one.
+    /// The clock by which records and pushes end, if the store keeps one.
     var clock: DoubtedClock? { get }
 }
 

@@ -1,4 +1,4 @@
-/// Something worth counting that a role saw. Static text only, so that it can smuggle no value.
+/// Something worth counting that a role saw. Static text only, so that it cannot carry a value.
 package struct NoteCode: Sendable, Hashable, CustomStringConvertible {
     package let text: String
     package init(_ text: StaticString) { self.text = "\(text)" }
@@ -14,7 +14,7 @@ package enum FirstOutcome: Sendable, Hashable {
     /// No app serves the bundle: the push was dropped and counted.
     case dropped
 
-    /// What is told of such a push is that it failed, and that it may be sent again.
+    /// The reply says that such a push failed and may be sent again.
     package var isFailure: Bool {
         switch self {
         case .known(.retry), .known(.rejected), .known(.misconfigured), .dropped: true
@@ -55,16 +55,16 @@ package struct OriginCharge: Sendable {
 /// Whose turns in their lanes a call's pushes take (decision 0103). Whoever holds a turn is also who makes
 /// room in a full lane, and who witnesses a halt.
 ///
-/// What a stranger gets for nothing holds none: of a thousand key pairs each would have a turn before anybody
-/// else's push. Below the holder each phone takes turns of its own, whatever stands here.
+/// Something that a stranger gets for free, such as a key pair, holds no turn: each of a thousand key pairs
+/// would have a turn before anybody else's push. Below the holder, each phone has its own turns in any case.
 package enum Turns: Sendable {
     /// The origin's (``Push/origin``): an operator lets each of them in.
     case byOrigin
-    /// Of whoever has this: it was given out by the operator.
+    /// The owner's of this credential, which the operator gave out.
     case byCredential(Secret)
     /// The client's that called; the phone's where nobody is known to have called.
     case byClient
-    /// The phone's: nobody stands behind the push who could be held to anything.
+    /// The phone's: nobody behind the push can be held responsible.
     case byAddress
 }
 
@@ -132,7 +132,7 @@ package protocol RelayRole: Sendable {
     func receive(_ inbound: Inbound) async throws(Failure) -> Judged
 }
 
-/// Units a minute that callers without an origin of their own may use for one kind of work.
+/// Units a minute that callers without an origin may use for one kind of work.
 package struct Allowance: Sendable, Hashable {
     /// What it is for: one word of the protocol's.
     package let name: String
@@ -145,7 +145,7 @@ package struct Allowance: Sendable, Hashable {
     }
 }
 
-/// Whose part of an allowance is used.
+/// Whose part of an allowance a call uses.
 package enum Payer: Sendable, Hashable {
     case client(ClientKey)
     /// A peer that has proved who it is, by its id.
@@ -167,7 +167,7 @@ package struct Toll: Sendable, Hashable {
     }
 }
 
-/// A protocol's refusals that are about the moment and not about the call.
+/// Refusals of a protocol that depend on the moment and not on the call.
 package protocol DeferringError: PushError {
     /// The relay cannot take the call now.
     ///
@@ -216,13 +216,12 @@ extension DeferringCodedError {
 
 /// A role whose pushes are kept, and whose peers are answered.
 package protocol AnsweringRole: RelayRole where Judged == Verdict<Reply, Failure>, Failure: DeferringError {
-    /// Whether the call may cost its caller something. Asked first, because it need not wait; who says no is
-    /// not asked for the toll.
+    /// Whether the call may cost its caller something. Asked first, because the answer needs no wait; if it
+    /// is no, the toll is not asked for.
     func mayCost(_ inbound: Inbound) -> Bool
     /// What the call costs its caller, who has shown no credentials; `nil`: nothing.
     func toll(of inbound: Inbound, from client: ClientKey) async throws(Failure) -> Toll?
-    /// Whether its peers ask for this once and never again, so that it waits for a store that is out for a
-    /// moment.
+    /// Whether peers make this call only once, so that it waits when the store is out for a moment.
     static func isAskedOnce(_ inbound: Inbound) -> Bool
 }
 

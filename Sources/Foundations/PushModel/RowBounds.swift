@@ -1,11 +1,11 @@
-/// What the columns of a stored row can hold. What lies outside was not written by us, and its row cannot be
-/// read (decision 0085).
+/// The values that columns of a stored row can have. A value outside was not written by us, and its row
+/// cannot be read (decision 0085).
 package enum RowBounds {
     /// Unix milliseconds.
     package static let times: ClosedRange<Int64> = 0 ... .max
-    /// Epochs, revisions and numbers of rows: what rises by one each time never comes near the end.
+    /// Epochs, revisions and row numbers: a number that rises by one each time never comes near the end.
     package static let counts: ClosedRange<Int64> = 0...(1 << 53)
-    /// What the next number is counted from: one that stands above it would leave too few.
+    /// The highest number from which the next may be counted: a higher one would leave too few.
     package static let counted: ClosedRange<Int64> = 0...(1 << 52)
     /// With what they told (``Attempts``).
     package static let attempts: ClosedRange<Int64> = 0...Int64(Attempts.mostStored)
@@ -13,10 +13,10 @@ package enum RowBounds {
     package static let sealedBytes = 4 << 20
     /// Bytes of a lane's text or a space's: configured names of at most 64 bytes, and a few words.
     package static let textBytes = 512
-    /// How long a record stands aside at most: an operator hears of it every day, and a device registers anew
-    /// far more often.
+    /// How long a record stays set aside at most: an operator is told of it every day, and devices register
+    /// again far more often.
     package static let recordAside = Duration.seconds(30 * 86_400)
-    /// How long a push does whose custody was changed: as long as the longest (docs/push-services.md).
+    /// The same for a push whose custody was changed: the longest custody (docs/push-services.md).
     package static let pushAside = Duration.seconds(14 * 86_400)
 }
 

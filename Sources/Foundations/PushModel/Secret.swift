@@ -16,7 +16,8 @@ public struct Secret: Sendable {
 
     /// Copies `bytes` into storage of its own. The caller wipes its copy if it held one for itself.
     ///
-    /// Inlined, so that each collection's own copy is made: a stranger's would cost a thousand instructions.
+    /// Inlined, so that it is specialised for each collection: the generic version would cost a thousand
+    /// instructions.
     @inlinable
     public init(_ bytes: some Collection<UInt8>) {
         storage = SecretStorage.make(count: bytes.count)

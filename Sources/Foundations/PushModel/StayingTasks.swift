@@ -1,11 +1,11 @@
-/// Which tasks stay without work, where each piece of work is with a task of its own at once (decision 0017).
+/// Decides which tasks stay without work, where each piece of work gets its own task at once (decision 0017).
 ///
-/// A task that has done one piece stays for the next only where enough were under way at once a moment ago:
-/// where there is much to do few tasks are made, and each costs its memory, the wiping of that and a way
-/// through whoever makes it. Where there is little to do none stays, because what a piece left in its task's
-/// memory is wiped with the task.
+/// A task that has done one piece stays for the next only if enough pieces were under way at once a moment
+/// ago. So under load few tasks are made, each of which costs its memory, wiping that memory, and the code
+/// that makes it. With little to do no task stays, because what a piece left in its task's memory is wiped
+/// with the task.
 ///
-/// A value, to be changed under its holder's lock; who is taken out is resumed behind it.
+/// A value, changed under its holder's lock; tasks that are taken out are resumed after it.
 package struct StayingTasks: Sendable {
     /// Waits for more work; `false`: the task ends.
     package typealias Waiting = LockedContinuation<Bool>
@@ -13,9 +13,9 @@ package struct StayingTasks: Sendable {
     /// Pieces that must have been under way at once before a task without one stays.
     private static let leastBusy = 4
 
-    /// Without work; who came last goes first.
+    /// Without work; the last that came goes first.
     private var parked: [Waiting] = []
-    /// How many of the first of them nobody has needed since they were last looked at.
+    /// How many of the first of them were not needed since the last look.
     private var unneeded = 0
     /// Pieces that are with a task.
     private var busy = 0

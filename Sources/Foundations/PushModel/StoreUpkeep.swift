@@ -37,7 +37,7 @@ package struct OwedSum: Sendable, Hashable {
     package init() {}
 }
 
-/// Where a walk through a table stands: whatever its engine understands. Empty: at the beginning.
+/// The position of a walk through a table, in a form that only its engine understands. Empty: the beginning.
 package typealias StoredPlace = [UInt8]
 
 /// Some rows of a table.
@@ -86,7 +86,7 @@ package enum StoredPage: Sendable {
 
 /// What was sealed under an older key, or names its address in an older form, sealed anew.
 package enum Resealed: Sendable {
-    /// Takes the place of the body that stands at exactly this revision, which stays as it is.
+    /// Replaces the body at exactly this revision; the revision stays the same.
     case record(Digest16, revision: UInt64, body: [UInt8])
     case push(row: Int64, id: PushID, sealed: [UInt8])
     /// Body and address of a record take the place of those that stand at exactly its revision, with that
@@ -97,7 +97,7 @@ package enum Resealed: Sendable {
 /// What keepers of a store may do beside the ways of ``Engine``: they move it and change its keys.
 package typealias StoreUpkeep = StoredRows & StoreNotes & StoreFilling & StoreResealing
 
-/// What relays and keepers of a store tell each other through it. Asked when a sealed store is opened, by
+/// What relays and tools on one store tell each other through it. Asked when a sealed store is opened, by
 /// `SealKeyRotation` and by `StoreCopier`.
 package protocol StoreNotes: Sendable {
     var owner: OwnerID { get }

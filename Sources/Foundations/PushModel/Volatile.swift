@@ -1,7 +1,7 @@
 /// A notification that must never reach a disk.
 ///
-/// It is no `Push`: nothing that writes takes it. It names no registration, no origin and no mark, for those
-/// would be kept.
+/// It is not a `Push`: nothing that writes to a store takes it. It names no registration, origin or mark,
+/// because those would be stored.
 package struct VolatilePush: Sendable {
     package var message: ProviderMessage
     package var pushClass: PushClass
@@ -31,8 +31,8 @@ package struct NoteCount: Sendable, Hashable {
     }
 }
 
-/// What a role of a protocol that forbids keeping makes of one inbound. There is no reply and no change: who
-/// may keep nothing has nothing to change.
+/// What a role of a protocol that forbids keeping makes of one inbound. There is no reply and no change,
+/// because nothing is kept.
 package struct VolatileVerdict<Held: Sendable>: RoleVerdict {
     package static var custody: Custody { .volatile }
 

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Time and chance, handed in. Wall time names moments that outlive the process; the monotonic clock counts
-/// spans and keeps counting while the machine sleeps.
+/// Time and randomness, passed in. Wall time names moments that outlive the process; the monotonic clock
+/// counts spans and keeps counting while the machine sleeps.
 package struct World: Sendable {
     /// Wall clock.
     package var now: @Sendable () -> UnixTime

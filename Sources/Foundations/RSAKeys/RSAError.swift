@@ -10,7 +10,7 @@ public enum RSAErrorCode: String, PushErrorCode {
     case plaintextTooLong
     /// Wrong key, wrong padding or changed bytes: one answer for all of them.
     case ciphertextDoesNotOpen
-    /// The library did not do what it always does.
+    /// The library failed in an unexpected way.
     case libraryFailed
 
     public var blame: Blame { self == .libraryFailed ? .ourselves : .peer }

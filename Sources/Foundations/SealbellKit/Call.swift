@@ -1,6 +1,6 @@
 public import PushModel
 
-/// Something to be done by whoever has a network. ``PushDevice/kept`` is to be saved before it is done.
+/// Something that the app must do over its network. Save ``PushDevice/kept`` before you do it.
 ///
 /// It prints as its id and its kind.
 public struct Call: Sendable, Identifiable {
@@ -8,14 +8,14 @@ public struct Call: Sendable, Identifiable {
     public let id: UInt64
     /// What to do, and where.
     public let way: Way
-    /// Whether it stands: it is answered with ``CallAnswer/taken`` once it is in force, and then each time
-    /// something arrives, until the device gives a new one of its kind or the app ends.
+    /// Whether it is a standing call: it is answered with ``CallAnswer/taken`` once it is in force, and then
+    /// each time something arrives, until the device gives a new one of its kind or the app ends.
     public let isStanding: Bool
-    /// When no answer has come by then, it is ``CallAnswer/none``: 30 s; 90 s where the server waits until
-    /// something happens.
+    /// If no answer has come within this time, the answer is ``CallAnswer/none``: 30 s; 90 s where the server
+    /// waits until something happens.
     public let patience: Duration
 
-    /// What a network does. An app of one protocol needs those of its protocol only.
+    /// What the app must do. An app of one protocol needs only those of its protocol.
     public enum Way: Sendable {
         /// Zulip, Nextcloud, Session (whose onions are sealed inside): an HTTP request.
         case http(HTTPCall)

@@ -1,6 +1,6 @@
 public import PushModel
 
-/// What came back for a ``Call``. An answer of another kind than the call's is none.
+/// What came back for a ``Call``. An answer of another kind than the call's counts as none.
 public enum CallAnswer: Sendable {
     /// To ``Call/Way/http(_:)``, whatever the status (100 to 599): the value of `Retry-After`, where there
     /// was one, and the body, at most ``HTTPCall/answerLimitBytes``.

@@ -1,6 +1,6 @@
 public import PushModel
 
-/// How a device stands with those who send to it: for the app's settings page.
+/// The state of a device at those who send to it, for the app's settings page.
 public struct DeviceStatus: Sendable, Hashable {
     /// What they have of this phone.
     public enum State: String, Sendable, Hashable, CaseIterable {
@@ -59,9 +59,10 @@ public struct DeviceStatus: Sendable, Hashable {
     /// Since when it has been that; `nil` before anything was asked.
     public let since: UnixTime?
     /// The protocol's or the server's own code, at most 64 characters of `A` to `Z`, `0` to `9` and `_`, or
-    /// letters; `nil`: there is none. For whoever looks into it, not for users.
+    /// letters; `nil`: there is none. For support, not for users.
     public let detail: String?
-    /// Whether to say nothing yet: it is being seen to, and the last change is less than five minutes old.
+    /// Whether to say nothing yet: the device is working on it, and the last change is less than five minutes
+    /// old.
     public let isQuiet: Bool
     /// What the user can do.
     public let advice: Advice

@@ -9,8 +9,8 @@ public import PushModel
 /// 2. make the calls, and bring each answer to ``answered(_:to:at:)``; save ``kept`` again;
 /// 3. once more from 1, until nothing is due; then at ``nextDue``, and after each change.
 ///
-/// Nobody writes ``kept`` but the app: a notification service extension makes the device from it, and only
-/// opens. Two writers of one text lose what one of them has written.
+/// Only the app writes ``kept``: a notification service extension makes the device from it and only opens. If
+/// both wrote the same text, one would overwrite the other's changes.
 public protocol PushDevice: Sendable {
     /// What is built into the app or given by the user: handed in at each start, and never kept.
     associatedtype Setup: Sendable
@@ -28,7 +28,7 @@ public protocol PushDevice: Sendable {
         _ setup: Setup, keeping kept: Secret?, using generator: inout some RandomNumberGenerator
     ) throws(DeviceError)
 
-    /// To be told at each start, and when the system gives another token.
+    /// Call it at each start, and when the system gives another token.
     ///
     /// - Parameter token: `nil`: no pushes any more, or a logout; ``due(at:)`` then takes everything back.
     /// - Throws: `.malformedToken` for one that no relay of this protocol takes; `.wrongService`. Nothing has
@@ -60,11 +60,11 @@ public protocol PushDevice: Sendable {
     ///   counting; `.malformedContent`. What throws is not shown.
     func open(_ delivered: Delivered, at now: UnixTime) throws(DeviceError) -> Opened<Content>
 
-    /// To be told in one transaction with the message: repeats of it are ignored from then on. Without it
-    /// they open again. Where a protocol has no repeats, nothing happens.
+    /// Call it in one transaction with storing the message: repeats of it are ignored from then on. Without
+    /// it they open again. Where a protocol has no repeats, nothing happens.
     mutating func stored(_ content: Content)
 
-    /// How it stands with those who send to it.
+    /// The device's state at those who send to it.
     func status(at now: UnixTime) -> DeviceStatus
 
     /// What to keep over a restart: in the keychain, out of backups. It has private keys and the device
@@ -75,7 +75,7 @@ public protocol PushDevice: Sendable {
     var nextDue: UnixTime? { get }
 
     /// After ``use(token:)`` with `nil`: whether nothing of this phone is left anywhere, so that the app may
-    /// forget the device. Until then it makes the device again at each start and tells it `nil` again.
+    /// forget the device. Until then, make the device again at each start and pass `nil` again.
     var isGone: Bool { get }
 }
 
