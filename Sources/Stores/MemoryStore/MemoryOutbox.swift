@@ -138,7 +138,7 @@ extension MemoryState {
 
     mutating func noteCustody(_ push: StoredPush) {
         custody.insert(MomentHeap.Item(at: push.custodyEnds, row: push.row))
-        // Made anew before what has gone outweighs what is there.
+        // Rebuilt before removed entries outnumber present ones.
         guard custody.count > 2 * rows.count + 1_024 else { return }
         custody = MomentHeap()
         for row in rows.values {

@@ -85,7 +85,7 @@ extension MemoryState {
         row.push.epoch += 1
         row.push.parked = true
         rows[row.push.row] = row
-        // A second place for one that was parked: the first that comes up counts.
+        // A parked row may have a second place: the first that comes up counts.
         park(row)
     }
 }

@@ -10,7 +10,7 @@ extension MemoryState {
         parkedCounts[ParkedOwner(lane: push.lane, owner: row.owner), default: 0] += 1
     }
 
-    /// Before a row changes; its place among the parked goes when it comes up.
+    /// Called before a row changes; its place among the parked is dropped when it comes up.
     mutating func unpark(_ row: Row) {
         guard row.push.parked else { return }
         let place = ParkedOwner(lane: row.push.lane, owner: row.owner)
@@ -31,8 +31,8 @@ extension MemoryState {
         for pushClass in PushClass.allCases where classes.contains(pushClass) && taken.count < limit {
             let name = ParkedName(lane: lane, pushClass: pushClass)
             guard var waiting = parked.removeValue(forKey: name) else { continue }
-            // Ends: each round takes rows out, or is the last. A row that was put off and brought back to the
-            // same moment stands there twice, and then a round brings fewer than it was asked for.
+            // Ends, because each round takes rows out or is the last. A row that was put off and brought back
+            // to the same moment is listed twice; then a round brings fewer rows than it was asked for.
             while taken.count < limit {
                 let handles = waiting.take(
                     due: due, limit: limit - taken.count, counts: { isParked($0, in: lane) },
@@ -82,7 +82,7 @@ extension MemoryState {
         var spared: [MomentHeap.Item] = []
         var ended = custody
         custody = MomentHeap()
-        // One that is in a lane's memory ends there.
+        // A push that is in a lane's memory ends there.
         while gone.count < limit, let item = ended.first({ rows[$0.row] != nil }), item.at <= before {
             _ = ended.removeFirst()
             guard let row = rows[item.row] else { continue }

@@ -18,7 +18,7 @@ extension MemoryStore: StoredRecords {
         changing { $0.apply(changes, now) }
     }
 
-    /// Makes changes, and tells of what ended with them before anybody hears that they stand.
+    /// Makes changes, and reports what ended with them before the caller learns that they stand.
     func changing<Value>(_ body: (inout MemoryState) -> Value) -> Value {
         let (value, gone) = shared.state.withLock { state in
             let value = body(&state)
@@ -117,7 +117,7 @@ extension MemoryState {
         return .committed
     }
 
-    /// Ends what is owed to registrations that do not stand any more.
+    /// Ends pushes that are owed to registrations that no longer exist.
     private mutating func endOwed(_ keys: Set<Digest16>) {
         guard !keys.isEmpty, !rows.isEmpty else { return }
         for row in rows.values {
@@ -131,7 +131,7 @@ extension MemoryState {
 
     /// False when the condition is not met; then nothing was changed.
     ///
-    /// - Parameter changed: gains the registrations of which something may have ended.
+    /// - Parameter changed: gains the registrations whose pushes may have ended.
     private mutating func make(
         _ change: StoredChange, _ now: UnixTime, _ changed: inout Set<Digest16>
     ) -> Bool {
@@ -172,12 +172,12 @@ extension MemoryState {
             by: record(key, now).map { ClearColumns($0) })
     }
 
-    /// Only what is live expires: the first moment stands, and a tombstone stays one.
+    /// Only live records expire: the first time is kept, and a tombstone stays one.
     private mutating func expire(_ key: Digest16, _ at: UnixTime, _ now: UnixTime) {
         guard var current = record(key, now), current.state == .live else { return }
         revision += 1
         current.state = .expired(at: at)
-        // As in every engine: what has expired is only known to be so.
+        // As in every engine: an expired record keeps only the fact that it has expired.
         current.body = []
         current.expiresAt = min(current.expiresAt, at + Record.expiredLife)
         current.revision = revision

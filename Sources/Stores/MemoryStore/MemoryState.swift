@@ -1,6 +1,6 @@
 import PushModel
 
-/// The rows, and what may be done with them. No lock and no clock of its own.
+/// The rows and the operations on them. It has no lock and no clock.
 struct MemoryState {
     struct Row {
         var push: StoredPush
@@ -36,7 +36,7 @@ struct MemoryState {
     let share: AppShare
     var owedByApp = OwedByApp()
     var records: [Digest16: StoredRecord] = [:]
-    /// Keys of records that stand aside.
+    /// Keys of records that are set aside.
     var aside: Set<Digest16> = []
     var revision: UInt64 = 0
     var rows: [Int64: Row] = [:]
@@ -44,7 +44,7 @@ struct MemoryState {
     var bytes = 0
     var parked: [ParkedName: ParkedRows] = [:]
     var parkedCounts: [ParkedOwner: Int] = [:]
-    /// When custody of each row ends; what has gone meanwhile is passed over.
+    /// When custody of each row ends; rows that have gone meanwhile are skipped.
     var custody = MomentHeap()
     var marks: [Digest16: Mark] = [:]
     /// Ended marks, oldest first; consumed up to `endedHead`.
@@ -53,7 +53,7 @@ struct MemoryState {
     var aliveUntil: [OwnerID: UnixTime] = [:]
     var members = MemberTable()
     var settings: [String: [UInt8]] = [:]
-    /// Pushes that ended with their registrations, of each owner that has not been told yet.
+    /// Pushes that ended with their registrations, by owner, until the owner has been told.
     var notices: [OwnerID: [PushID]] = [:]
 
     init(rowLimit: Int, byteLimit: Int, share: AppShare) {

@@ -10,7 +10,7 @@ package final class MemoryStore: Sendable {
     package let owner: OwnerID
     package let ended = EndedPushes()
     let clock: @Sendable () -> UnixTime
-    /// What leases end by.
+    /// The clock by which leases end.
     let spans: @Sendable () -> UnixTime
 
     package typealias Image = Shared.Image
@@ -29,8 +29,7 @@ package final class MemoryStore: Sendable {
             set { state.withLock { $0 = newValue.state } }
         }
 
-        /// What is owed, a line for each push without anything that speaks: for anyone who reads a simulated
-        /// run.
+        /// What is owed, one line for each push without content: for reading a simulated run.
         package var standing: [String] {
             state.withLock { state in
                 state.rows.values.sorted { $0.push.row < $1.push.row }.map { row in
@@ -43,7 +42,7 @@ package final class MemoryStore: Sendable {
             }
         }
 
-        /// Whose a row is now; `nil` when it is gone.
+        /// The owner of a row; `nil` when it is gone.
         package func holder(ofRow row: Int64) -> (id: PushID, owner: OwnerID, epoch: Int64)? {
             state.withLock { state in
                 state.rows[row].map { ($0.push.id, $0.owner, $0.push.epoch) }
@@ -57,8 +56,8 @@ package final class MemoryStore: Sendable {
     }
 
     /// - Parameter clock: the engine's own wall clock.
-    /// - Parameter spans: one that nobody sets, by which owners live and die, the same for all who share;
-    ///   the wall clock unless it is given.
+    /// - Parameter spans: a clock that nobody sets, by which leases end, the same for all who share the
+    ///   store; by default the wall clock.
     package init(
         owner: OwnerID, sharing shared: Shared = Shared(), clock: @escaping @Sendable () -> UnixTime,
         spans: (@Sendable () -> UnixTime)? = nil

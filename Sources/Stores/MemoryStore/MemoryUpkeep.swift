@@ -1,7 +1,7 @@
 package import PushModel
 import Synchronization
 
-// What keepers of a store may do, as the other engines have it: for tests with several relays.
+// The upkeep operations, as other engines have them: for tests with several relays.
 extension MemoryStore: StoredRows {
     package func records(
         after place: StoredPlace, limit: Int
@@ -128,7 +128,7 @@ extension MemoryState {
         }
     }
 
-    /// Whether the row still stood as it was read.
+    /// Whether the row was still as it had been read.
     mutating func reseal(_ row: Resealed) -> Bool {
         switch row {
         case .record(let key, let revision, let body):

@@ -23,7 +23,7 @@ struct MomentHeap: Sendable {
         }
     }
 
-    /// The earliest that counts; what comes up before it and does not is dropped.
+    /// The earliest that counts; entries before it that do not count are dropped.
     mutating func first(_ counts: (Item) -> Bool) -> Item? {
         while let item = items.first {
             if counts(item) { return item }
@@ -52,7 +52,7 @@ struct MomentHeap: Sendable {
 
 /// The parked rows of one lane and class: origins taking turns, each one's rows by due time.
 ///
-/// A claim costs what it takes and what it passes over, however many rows are parked.
+/// The cost of a claim depends on the rows that it takes and skips, not on how many are parked.
 struct ParkedRows: Sendable {
     private var rows: [Digest16: MomentHeap] = [:]
     /// Origins in order of their turn, read from `head` on.

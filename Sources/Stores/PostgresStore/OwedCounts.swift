@@ -1,11 +1,11 @@
 import PushModel
 import Synchronization
 
-/// What this process owes, counted as it goes, and what the others said that they owe.
+/// What this process owes, counted continuously, and what the others have reported that they owe.
 ///
-/// Counting rows would read all of them; so each process counts its own, writes the sum with every renewal,
-/// and adds the others' sums of that time. An answer that was lost, a row that another process took, or a
-/// lease that had ended makes the count doubtful, and then it is made anew.
+/// Counting rows would read all of them. So each process counts its own, writes the sum with every renewal,
+/// and adds the others' sums of that time. A lost answer, a row that another process took, or a lease that
+/// had ended makes the count doubtful; then the rows are counted again.
 final class OwedCounts: Sendable {
     private struct State {
         var rows = 0
@@ -77,8 +77,8 @@ final class OwedCounts: Sendable {
 
     func doubt() { state.withLock { $0.isDoubtful = true } }
 
-    /// A renewal was answered. Between the end of the lease before it and this moment others may have taken
-    /// rows of ours, of which nobody tells us: a process that slept would count them for ever.
+    /// A renewal was answered. Between the end of the former lease and now, others may have taken rows of
+    /// ours without telling us: a process that slept would count them for ever.
     ///
     /// - Parameter lived: whether that lease still held, by the clock by which others judge it.
     func renewed(

@@ -13,7 +13,8 @@ struct PostgresAccepting {
         var ids: Set<Digest16> = []
     }
 
-    /// How often a push is written again whose mark was held, and then by nobody: its holder was withdrawn.
+    /// How often a push is written again whose mark was held and then released, because its holder was
+    /// withdrawn.
     private static let rounds = 4
 
     func accept(_ jobs: [Job], _ session: PostgresSession) throws(PostgresFault) -> [@Sendable () -> Void] {
@@ -48,7 +49,7 @@ struct PostgresAccepting {
                 }
                 if left.isEmpty { break }
                 for (mark, holder) in try holding(left.compactMap(\.mark), session) { holders[mark] = holder }
-                // Withdrawn between our two looks, and so new: it is written after all.
+                // The holder was withdrawn between our two looks, so the push is new and is written.
                 let free = left.filter { push in push.mark.map { holders[$0] == nil } ?? true }
                 if free.isEmpty { break }
                 let more = try ids(try session.run([acceptance(free)], commits: true)[0])
@@ -57,7 +58,7 @@ struct PostgresAccepting {
                 gone.formUnion(more.gone)
             }
         } catch {
-            // Some of the pushes stand, and their caller will not hear which.
+            // Some of the pushes stand, and their caller will not learn which.
             throw .lost(mayStand: true)
         }
         return try pushes.map { push throws(PostgresFault) in
@@ -68,14 +69,14 @@ struct PostgresAccepting {
         }
     }
 
-    /// What was reserved and not written is given back by the one that reserved it.
+    /// The caller that reserved room gives back what was not written.
     private func note(_ pushes: [StoredPush], _ written: Set<Digest16>) {
         for push in pushes where push.parked && written.contains(push.id.value) {
             counts.park(push.lane, by: 1)
         }
     }
 
-    /// Pushes that were written, and those whose registration does not stand any more.
+    /// Pushes that were written, and those whose registration no longer exists.
     private func ids(
         _ rows: Rows
     ) throws(PostgresFault) -> (written: Set<Digest16>, gone: Set<Digest16>) {

@@ -31,10 +31,10 @@ struct ChangeCall: Sendable {
     var now: UnixTime
     var answer: @Sendable (Answer) -> Void
 
-    /// What it writes last depends on an answer to what it writes first.
+    /// Its last write depends on the answer to its first.
     var isAlone: Bool { !pushes.isEmpty || (!isEach && runs.count > 1) }
 
-    /// Cuts changes into runs: what comes later sees what came before, so no run names a key twice.
+    /// Divides changes into runs: a later change must see the earlier ones, so no run names a key twice.
     static func runs(_ changes: [StoredChange]) -> [Run] {
         var runs: [Run] = []
         var open: [(place: Int, change: StoredChange)] = []
@@ -82,7 +82,7 @@ struct PostgresChanging {
         return try changeJoined(calls, session)
     }
 
-    /// All of it in one exchange: whatever a statement refuses, it alone refuses.
+    /// All in one exchange: a refusal concerns only the statement that is refused.
     private func changeJoined(
         _ calls: [ChangeCall], _ session: PostgresSession
     ) throws(PostgresFault) -> [@Sendable () -> Void] {
@@ -115,7 +115,7 @@ struct PostgresChanging {
         return answers
     }
 
-    /// Without its row no revision can be given, and no record is written: nobody may take that for done.
+    /// Without this row no revision can be given, and no record is written: this must not pass for success.
     private static func checkHead(_ locked: Rows) throws(PostgresFault) {
         guard locked.count == 1 else { throw .store(StoreError(.corrupt)) }
     }
@@ -275,7 +275,7 @@ private struct ChangeRow {
         case .besideLive(let time): (condition, bound) = (5, time.milliseconds)
         case .madeFrom(let time, let named):
             (condition, bound) = (6, time.milliseconds)
-            // A put is judged by the address that it brings.
+            // A put is judged by the address that it names.
             if kind != 0 { address = named }
         }
     }

@@ -1,7 +1,7 @@
 import PushModel
 import Synchronization
 
-/// Claims: what a lane takes of its parked pushes, and what of them ends unsent.
+/// Claims: the parked pushes that a lane takes, and those that end unsent.
 final class PostgresClaiming: Sendable {
     private let owner: Digest16
     private let limits: PostgresLimits
@@ -15,7 +15,7 @@ final class PostgresClaiming: Sendable {
         var pushClass: PushClass
     }
 
-    /// The origin behind which the next claim of a class begins.
+    /// The origin after which the next claim of a class begins.
     private let cursors = Mutex<[Cursor: Digest16]>([:])
 
     init(
@@ -44,9 +44,9 @@ final class PostgresClaiming: Sendable {
                     Cursor(lane: lane, pushClass: pushClass), due: due, limit: limit - taken.count, session,
                     &opening, &unreadable)
             }
-            // Nothing was begun where nothing was asked for.
+            // Without a request no transaction was begun.
             if opening.isEmpty {
-                // A row that cannot be read goes aside, and takes no other with it.
+                // A row that cannot be read is set aside, without affecting others.
                 let aside = unreadable.isEmpty ? [] : [settling.asideQuery(unreadable)]
                 try session.run(
                     aside + [Query(PostgresSQL.commit)], commits: !taken.isEmpty || !unreadable.isEmpty)
@@ -141,13 +141,13 @@ final class PostgresClaiming: Sendable {
         return pass
     }
 
-    /// What cannot be read and would be due is set aside: no claim brings it.
+    /// Due rows that cannot be read are set aside, because no claim brings them.
     func nextDue(_ lane: String, _ session: PostgresSession) throws(PostgresFault) -> UnixTime? {
         let query = Query(OutboxSQL.nextDue) { query in
             query.add(owner)
             query.add(lane)
         }
-        // Each round sets a row aside, or is the last.
+        // Ends, because each round sets a row aside or is the last.
         for _ in 0..<limits.unreadableAtOnce {
             let rows = try session.run([query], commits: false)[0]
             guard rows.count > 0 else { return nil }
@@ -156,7 +156,7 @@ final class PostgresClaiming: Sendable {
             let unreadable = StoredSettlement(
                 row: PostgresAccepting.row(of: id), id: id, epoch: epoch, mark: nil, step: .park, first: nil)
             let moved = try session.run([settling.asideQuery([unreadable])], commits: true)[0]
-            // Somebody else has it by now.
+            // Another process has it by now.
             guard moved.count > 0 else { continue }
             counts.park(lane, by: -1)
             note(aside: 1, of: lane)
@@ -181,7 +181,7 @@ final class PostgresClaiming: Sendable {
         for row in 0..<rows.count {
             let (lane, count) = (rows.text(row, 0), Int(try rows.int(row, 1)))
             ended[lane, default: 0] += count
-            // What a dead owner said of itself is set right once it owns nothing.
+            // The counts of a dead owner are corrected once it owns nothing.
             guard rows.bool(row, 3) else { continue }
             counts.park(lane, by: -count)
             counts.add(lane, rows: -count, bytes: -Int(try rows.int(row, 2)))

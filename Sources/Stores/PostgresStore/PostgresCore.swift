@@ -2,8 +2,7 @@ import Foundation
 import PushModel
 import Synchronization
 
-/// What the threads of an engine share: calls that wait, connections, and the work that a call asks for, each
-/// kind with what it needs.
+/// What the threads of an engine share: waiting calls, connections, and the code for each kind of call.
 final class PostgresCore: Sendable {
     let owner: Digest16
     let limits: PostgresLimits

@@ -1,13 +1,14 @@
 import PushModel
 import Synchronization
 
-/// What ends with registrations: found by them, whoever owes it, and told to those who may hold it in memory.
+/// Pushes that end with registrations: found by registration, whoever owes them, and reported to processes
+/// that may hold them in memory.
 final class PostgresEndings: Sendable {
     private struct State {
-        /// Pushes of ours that others' commits have ended, as far as we have heard.
+        /// Our pushes that others' commits have ended, as far as we know.
         var heard: Set<Digest16> = []
-        /// Registrations that ended lately. Somebody may just have been writing a push for one of them: what
-        /// that was is looked for once more.
+        /// Registrations that ended lately. A process may just have been writing a push for one of them, so
+        /// their pushes are looked for once more.
         var lately: Set<Digest16> = []
         var earlier: Set<Digest16> = []
     }
@@ -50,7 +51,7 @@ final class PostgresEndings: Sendable {
             for (_, change) in changes {
                 switch change {
                 case .put(let record, _):
-                    // What was learned of an address is no registration, nor is what has none.
+                    // Records of learned addresses are not registrations, nor are records without an address.
                     let isRegistration = record.address != nil && record.space != Space.learned.text
                     if isRegistration || record.state != .live { keys.insert(record.key) }
                 case .expire(let key, _, _), .delete(let key, _): keys.insert(key)
@@ -61,7 +62,7 @@ final class PostgresEndings: Sendable {
         return keys
     }
 
-    /// Takes over what a commit has ended.
+    /// Records what a commit has ended.
     func note(_ rows: Rows, _ runs: [ChangeCall.Run]) throws(PostgresFault) {
         try note(rows)
         let keys = Self.registrations(runs)
@@ -107,13 +108,13 @@ final class PostgresEndings: Sendable {
             return ids.subtracting(state.heard)
         }
         guard !new.isEmpty else { return }
-        // They are gone, and nobody has told our counts.
+        // They are gone, and our counts still include them.
         counts.doubt()
         told.tell(new.filter { $0 != Self.parked }.map { PushID($0) })
     }
 
-    /// What was being written while its registration ended: no statement is under way for as long as lies
-    /// between two of these.
+    /// Pushes that were being written while their registrations ended: no statement takes as long as the time
+    /// between two of these looks.
     func lookAgain(_ session: PostgresSession) throws(PostgresFault) {
         let keys = state.withLock { state in
             defer { (state.earlier, state.lately) = (state.lately, []) }

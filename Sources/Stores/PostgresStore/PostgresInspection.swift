@@ -2,19 +2,19 @@ package import Dialling
 import Foundation
 package import PushModel
 
-/// What a look from outside finds: nothing is written, nothing is migrated, no lease is taken.
+/// The result of a look from outside, which writes nothing, migrates nothing and takes no lease.
 package struct PostgresInspection: Sendable {
     /// What is owed, in sum, by all processes.
     package typealias Owed = OwedSum
 
-    /// How the schema stands to this program.
+    /// How the schema relates to this program.
     package enum Schema: Sendable, Hashable {
-        /// Nothing has been made yet; a relay that starts makes it.
+        /// There is no schema yet; a starting relay creates it.
         case absent
         case current
-        /// A relay that starts brings it up to this program's.
+        /// A starting relay updates it to this program's.
         case older
-        /// Written by a newer program, and this one can work on it.
+        /// Written by a newer program; this one can work with it.
         case newer
         /// A step was begun and is not finished.
         case half(step: Int)
@@ -36,7 +36,7 @@ package struct PostgresInspection: Sendable {
     /// Looks into the database.
     ///
     /// - Parameters:
-    ///   - span: of counting; beyond it the answer is left open.
+    ///   - span: for counting; if it takes longer, the count is left out.
     ///   - dialling: how the names of hosts are looked up and their addresses are tried.
     /// - Throws: `.denied`, `.unavailable`, `.newerSchema` when an older program can do nothing with it,
     ///   `.corrupt` when the tables are not ours.

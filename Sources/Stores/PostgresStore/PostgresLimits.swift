@@ -16,8 +16,8 @@ package struct PostgresLimits: Sendable {
     package var statementTimeout: Duration = .seconds(10)
     /// How long a statement may wait for a lock: above `deadlock_timeout`, below anyone's patience.
     package var lockTimeout: Duration = .seconds(5)
-    /// How long a transaction may stand open without a word from us: one exchange over a network. A process
-    /// that is stopped in the midst of one must not hold up the others.
+    /// How long a transaction may stay open without a statement from us: one exchange over a network. A
+    /// process that is stopped in the middle of one must not block the others.
     package var idleTransactionTimeout: Duration = .seconds(3)
     /// How long an answer may take, beyond the statement's own time, before the connection counts as lost.
     package var answerGrace: Duration = .seconds(2)
@@ -30,7 +30,7 @@ package struct PostgresLimits: Sendable {
     /// Between attempts to connect: from the first, doubling to the second, with jitter.
     package var reconnectAfter: Duration = .milliseconds(50)
     package var reconnectAtMost: Duration = .seconds(2)
-    /// Calls of one kind that wait. The doors let fewer requests in; beyond it a caller has lost count.
+    /// Calls of one kind that wait. Listeners let fewer requests in; more would be a fault of the caller.
     package var waitingJobs = 65_536
     /// Calls joined into one statement, and rows of one: beyond a few hundred a commit gains nothing.
     package var jobsPerBatch = 512
@@ -39,9 +39,9 @@ package struct PostgresLimits: Sendable {
     package var bytesPerBatch = 4 << 20
     /// How long a settlement, for which nobody waits, looks for company; some commits long on a fast disk.
     package var lazyWait: Duration = .milliseconds(3)
-    /// Steps of one call that need no company.
+    /// The number of steps from which a call need not wait for company.
     package var lazyRows = 256
-    /// How often a batch is run again after the server broke a deadlock in its favour of another.
+    /// How often a batch is run again after the server ended it to break a deadlock.
     package var retries = 5
     /// Records that cannot be read and are set aside together; more are met again.
     package var unreadableAtOnce = 1_024
@@ -56,12 +56,12 @@ package struct PostgresLimits: Sendable {
     package var originsPerClaim = 1_024
     /// Passes of one claim over a class: each brings something, or looks at further origins.
     package var passesPerClaim = 8
-    /// How long a dead process without pushes stays known: one that was stopped for longer than that, wakes
-    /// and accepts makes its row anew.
+    /// How long a dead process without pushes stays known: if it was stopped for longer, wakes and accepts,
+    /// it creates its row again.
     package var ownerLife: Duration = .seconds(86_400)
     /// How long closing waits for calls under way.
     package var closing: Duration = .seconds(5)
-    /// Bytes of a table that is written anew to forget what was deleted from it: nobody can use it meanwhile,
+    /// Most bytes of a table that is rewritten to forget deleted content: nobody can use it meanwhile, for
     /// some tenths of a second.
     package var rewriteBytes: Int64 = 64 << 20
     /// How long forgetting waits for a table; later statements wait behind it.

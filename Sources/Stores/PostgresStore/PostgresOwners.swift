@@ -1,6 +1,6 @@
 import PushModel
 
-/// Owners: who lives, whose each push is, and what this process owes.
+/// Owners: which are alive, who owns each push, and what this process owes.
 struct PostgresOwners {
     let owner: Digest16
     let limits: PostgresLimits
@@ -12,7 +12,7 @@ struct PostgresOwners {
 
     func renew(for span: Duration, _ session: PostgresSession) throws(PostgresFault) {
         let began = world.instant()
-        // The look first: a leap that came since the last one must not be taken for time that has passed.
+        // The look at the clock first: a jump since the last look must not be taken for time that has passed.
         _ = try deaths.ahead(session, lease: span)
         let own = counts.own
         let query = Query(OwnerSQL.renew) { query in
@@ -41,7 +41,7 @@ struct PostgresOwners {
         try session.run([query], commits: true)
     }
 
-    /// What stood in a dead process's memory first: it waits the longest.
+    /// Pushes that were in a dead process's memory first: they have waited longest.
     func takeOver(
         _ wanted: [String], limit: Int, _ session: PostgresSession
     ) throws(PostgresFault) -> Int {
@@ -158,7 +158,7 @@ struct PostgresOwners {
         return counts.all
     }
 
-    /// Calls that are under way meanwhile are counted on one side or on both; the next doubt sets it right.
+    /// Calls that are under way meanwhile are counted once or twice; the next count corrects it.
     func recount(_ session: PostgresSession) throws(PostgresFault) {
         let rows = try session.run([Query(OwnerSQL.count) { $0.add(owner) }], commits: false)[0]
         var lanes: [String: (rows: Int, bytes: Int, parked: Int)] = [:]

@@ -2,8 +2,8 @@ import PushModel
 
 /// Records as rows.
 enum PostgresRecords {
-    /// Versions use all 64 bits, and PostgreSQL's integers have a sign: with the highest bit turned over they
-    /// compare alike.
+    /// Versions use all 64 bits, and PostgreSQL's integers have a sign: with the highest bit inverted they
+    /// compare in the same order.
     static func signed(_ version: UInt64) -> Int64 { Int64(bitPattern: version ^ (1 << 63)) }
     static func unsigned(_ version: Int64) -> UInt64 { UInt64(bitPattern: version) ^ (1 << 63) }
 
@@ -74,7 +74,7 @@ extension PostgresRecords {
         }
     }
 
-    /// Rows that cannot be read are passed over, and do not count for the limit: a short page is the last.
+    /// Rows that cannot be read are skipped and do not count in the limit: a short page is the last.
     ///
     /// - Parameter atOnce: how many of those are told.
     static func page(

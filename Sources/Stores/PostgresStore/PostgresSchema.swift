@@ -3,14 +3,15 @@ import PushModel
 
 /// The schema, in named steps that only go forward.
 ///
-/// Several processes may start at once: who inserts a step's row makes the step, in the same transaction, and
-/// the others wait at that row. An older program works on a newer schema unless a step says that it `breaks`:
-/// steps expand first (columns with defaults, indexes, tables), and contract only in a later release.
+/// Several processes may start at once: the one that inserts a step's row makes the step, in the same
+/// transaction, and the others wait for that row. An older program works on a newer schema unless a step says
+/// that it `breaks`: steps expand first (columns with defaults, indexes, tables), and contract only in a
+/// later release.
 enum PostgresSchema {
     struct Step: Sendable {
         let number: Int
         let name: String
-        /// Whether programs that do not know the step cannot work on what comes of it.
+        /// Whether programs that do not know the step cannot work after it.
         let breaks: Bool
         let statements: [String]
     }
@@ -121,12 +122,12 @@ enum PostgresSchema {
         """
     ]
 
-    /// Which address its registration named when a push was made. It has no default, so no row is written.
+    /// The address that its registration named when a push was made. It has no default, so no row is written.
     private static let fourth = ["ALTER TABLE outbox ADD COLUMN address uuid"]
 
-    /// What is owed to a registration is found by it, whoever owes it; and `ended` tells an owner of pushes
-    /// that another one's commit has ended, and that it may hold in memory. It has a row for each of these
-    /// for a minute.
+    /// Pushes that are owed to a registration are found by it, whoever owes them. `ended` tells an owner
+    /// which pushes in its memory another owner's commit has ended; it has a row for each of these for a
+    /// minute.
     private static let fifth = [
         "DROP INDEX in_memory_by_owner",
         "CREATE INDEX in_memory_by_owner ON outbox (owner, record) WHERE NOT parked",
@@ -138,7 +139,7 @@ enum PostgresSchema {
         """
     ]
 
-    /// What has expired, of each owner by number; what is too young is passed over in the index.
+    /// Expired records of each owner by number; those that are too young are skipped in the index.
     private static let sixth = [
         """
         CREATE INDEX expired_by_owner ON records (owner, version, state_at, expires_at)
@@ -159,7 +160,7 @@ enum PostgresSchema {
     static func migrate(_ session: PostgresSession, limits: PostgresLimits) throws(PostgresFault) {
         let end = ContinuousClock.now + limits.migrationPatience
         try makeTable(session, until: end)
-        // Ends: each round finds nothing to do, takes a step, or comes nearer to the end of its patience.
+        // Ends, because each round finds nothing to do, takes a step, or uses up time.
         while true {
             let state = try look(session)
             guard let step = steps.first(where: { !state.finished.contains($0.number) }) else { return }
@@ -191,7 +192,7 @@ enum PostgresSchema {
 
     private static let pauseMilliseconds: Int32 = 200
 
-    /// Steps that stand, and those that were begun and are not done.
+    /// Steps that are made, and those that were begun and are not finished.
     private struct State {
         var finished: Set<Int> = []
         var begun: Set<Int> = []
@@ -254,7 +255,7 @@ enum PostgresSchema {
                     }
                 ], commits: false)[1]
             guard begun.count == 1 else {
-                // Somebody else made it while we waited at the row.
+                // Another process made it while we waited for the row.
                 try session.run([Query(PostgresSQL.rollback)], commits: false)
                 return
             }

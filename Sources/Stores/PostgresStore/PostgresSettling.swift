@@ -6,7 +6,8 @@ struct PostgresSettling {
     let limits: PostgresLimits
     let counts: OwedCounts
 
-    /// Steps of which no two name one push. What a call says of one push twice happens one after the other.
+    /// Steps of which no two name one push. If a call has two steps for one push, they are made one after the
+    /// other.
     static func rounds(_ steps: [StoredSettlement]) -> [[Int]] {
         var rounds: [[Int]] = []
         var seen: [PushID: Int] = [:]
@@ -19,10 +20,10 @@ struct PostgresSettling {
         return rounds
     }
 
-    /// Two statements for each round: what puts off, and what ends.
+    /// Two statements for each round: one for steps that put off, one for steps that end.
     func settlement(_ steps: [StoredSettlement], _ rounds: [[Int]], now: UnixTime) -> [Query] {
         rounds.flatMap { round in
-            // By mark, so that two processes want the rows of `marks` in one order.
+            // By mark, so that two processes lock the rows of `marks` in the same order.
             let own = round.map { steps[$0] }.sorted { ($0.mark ?? Self.least) < ($1.mark ?? Self.least) }
             var queries: [Query] = []
             let ends = own.filter { $0.step == .settle || $0.step == .withdraw }
@@ -34,7 +35,8 @@ struct PostgresSettling {
     }
 
     private static let least = Digest16(high: 0, low: 0)
-    /// An accepted push is not looked up in the marks unless it is older; its mark then begins its time anew.
+    /// The mark of an accepted push is not touched unless the push is older; then the mark's time starts
+    /// again.
     private static let young = Duration.seconds(60)
 
     private func ending(_ steps: [StoredSettlement], now: UnixTime) -> Query {

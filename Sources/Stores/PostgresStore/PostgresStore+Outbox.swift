@@ -19,7 +19,7 @@ extension PostgresStore: StoredOutbox {
             giveBack(pushes, accepted)
             return accepted
         } catch {
-            // What may stand is counted until the doubt is settled.
+            // Pushes that may have been written are counted until the doubt is resolved.
             if error.code != .uncertain { core.counts.release(pushes) }
             throw error
         }
@@ -49,7 +49,7 @@ extension PostgresStore: StoredOutbox {
         return .committed(try outcome.get())
     }
 
-    /// Room that was reserved for what turned out to be there already, or was refused.
+    /// Room that was reserved for pushes that already existed or were refused.
     private func giveBack(_ pushes: [StoredPush], _ accepted: StoredAccepted) {
         switch accepted {
         case .refused: core.counts.release(pushes)

@@ -5,13 +5,13 @@ import ServiceLifecycle
 
 /// The engine on a PostgreSQL database that any number of processes share (decision 0034).
 ///
-/// A few connections, each owned by one thread. Calls wait in one queue, and whichever thread comes takes all
-/// of one kind that fit into a statement: what arrives while one commit waits for the disk, or for a standby,
-/// is the next commit. A caller that is cancelled waits on, because its write may be under way; every wait is
+/// A few connections, each owned by one thread. Calls wait in one queue, and the next free thread takes all
+/// of one kind that fit into a statement: calls that arrive while one commit waits for the disk or a standby
+/// form the next commit. A cancelled caller keeps waiting, because its write may be under way; every wait is
 /// bounded by ``PostgresLimits``.
 ///
-/// What a lost connection leaves behind is said as it is: `uncertain` when a commit had been sent,
-/// `unavailable` when nothing can stand.
+/// A lost connection is reported as `uncertain` when a commit had been sent, and as `unavailable` when
+/// nothing can have been written.
 package final class PostgresStore: Sendable {
     let core: PostgresCore
     /// False for a guest in a database without a store: every question fails.
@@ -19,7 +19,7 @@ package final class PostgresStore: Sendable {
 
     /// Opens the database and brings its schema up to this program's.
     ///
-    /// - Parameter owner: this process; until its lease ends, what it accepts is nobody else's.
+    /// - Parameter owner: this process; until its lease ends, no other process takes what it accepts.
     /// - Parameter isGuest: the schema is looked at and left as it is.
     /// - Parameter dialling: how the names of hosts are looked up and their addresses are tried.
     /// - Throws: `.denied`, `.unavailable`, `.notDurable`, `.newerSchema`, `.halfMigrated`, `.corrupt`.
@@ -76,7 +76,8 @@ package final class PostgresStore: Sendable {
             while !Task.isCancelled {
                 let now = self.core.world.instant()
                 do { try await self.core.world.sleep(now + self.core.limits.sweepEvery) } catch { break }
-                // A database that is away is told of by those who need it; the next sweep does this work.
+                // An unreachable database is reported by the calls that need it; the next sweep does this
+                // work.
                 do { try await self.sweep() } catch { continue }
                 await self.look(by: &pace)
                 await self.forget(by: &schedule)
@@ -109,7 +110,7 @@ package final class PostgresStore: Sendable {
             found, deletions: deletions, began: began, now: core.world.instant(), limits: core.limits)
     }
 
-    /// Writes small tables anew and moves the log on, so that no deleted byte is in either.
+    /// Rewrites small tables and advances the log, so that neither contains a deleted byte.
     @discardableResult
     package func forgetNow(records: Bool = true) async throws(StoreError) -> PostgresForgotten {
         try await core.single(.bulk) { [core] session throws(PostgresFault) in
@@ -130,7 +131,7 @@ package final class PostgresStore: Sendable {
     ///
     /// Operations after it fail as `unavailable`. It waits for those under way, as long as they may take.
     package func close() async {
-        // When the database is away the lease ends by itself.
+        // If the database cannot be reached, the lease ends by itself.
         do { try await core.single(.lease, patience: core.limits.closing, core.owners.giveUp) } catch {
             core.journal.note("lease not given up", [.code: ErrorCode(error)], level: .warning)
         }

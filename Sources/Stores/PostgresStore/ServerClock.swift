@@ -1,13 +1,13 @@
 import PushModel
 import Synchronization
 
-/// Whether the server's clock has leapt, by the spans that this process measured beside it.
+/// Whether the server's clock has jumped, compared with the spans that this process measured.
 ///
 /// Leases end by the server's clock. When a standby takes over whose clock is ahead, or somebody sets the
-/// clock, owners that renewed a moment ago would be dead by it. So for one lease span after a leap the dead
-/// are told by the clock as it was before: by then everybody who lives has renewed by the new one.
+/// clock, owners that renewed a moment ago would count as dead. So for one lease span after a jump, deaths
+/// are judged by the clock as it was before: after that time every living owner has renewed by the new clock.
 struct ServerClock: Sendable {
-    /// A step that a network's delay or a kept clock does not make.
+    /// A step that is larger than network delays or clock synchronisation cause.
     private static let least = Duration.seconds(1)
 
     /// One look at the server's clock.
@@ -27,7 +27,7 @@ struct ServerClock: Sendable {
     /// How long a renewal holds.
     var lease = Duration.seconds(20)
 
-    /// - Returns: by how much less to believe the server's clock.
+    /// - Returns: what to subtract from the server's clock.
     mutating func leap(at look: Look) -> Duration {
         defer { last = look }
         if let leapEnds, look.instant >= leapEnds { (leap, self.leapEnds) = (.zero, nil) }
@@ -44,10 +44,10 @@ struct ServerClock: Sendable {
     }
 }
 
-/// Which server leases are counted by, as somebody has noted it in the store.
+/// The server by whose clock leases are counted, as noted in the store.
 ///
-/// A process that has just started measured nothing; what it can see is that the server is not the one by
-/// whose clock others have renewed. The server's start tells: no two are started in one microsecond.
+/// A process that has just started has measured nothing, but it can see that the server is not the one by
+/// whose clock others have renewed. The start time identifies a server: no two start in the same microsecond.
 struct ServerNote: Sendable, Equatable {
     static let setting = "lease/server"
 
@@ -72,7 +72,7 @@ struct ServerNote: Sendable, Equatable {
     }
 }
 
-/// The server's clock, as far as it may be believed about who is dead.
+/// The server's clock, as far as it is trusted to decide who is dead.
 final class DeathClock: Sendable {
     private let clock = Mutex(ServerClock())
     private let limits: PostgresLimits
@@ -116,9 +116,9 @@ final class DeathClock: Sendable {
             return (clock.leap(at: look), clock.lease)
         }
         if leap > .zero { journal.note("database clock leapt", [.after: leap], level: .warning) }
-        // What will be seen in years was not written by us.
+        // A time that is years ahead was not written by us.
         guard let note, note.startedAt == startedAt, note.seenAt <= now + Self.longestLeap else {
-            // Where nobody has noted any, nobody has renewed by another.
+            // If no server is noted, nobody has renewed by another.
             let seen = ServerNote(startedAt: startedAt, seenAt: note == nil ? .distantPast : now)
             try session.run(
                 [

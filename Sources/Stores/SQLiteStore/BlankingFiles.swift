@@ -8,13 +8,13 @@ import GRDBSQLite
 package import PushModel
 import Synchronization
 
-/// SQLite's own way to files, but that the database's pages are written without what stands in their
+/// SQLite's own file access, except that the database's pages are written without the content of their
 /// ``PageGap``, and a transaction's frames go to the log in few writes (``HeldFrames``).
 ///
 /// The log's bytes are left as they are, since its checksums cover every one; it is emptied instead
 /// (``SQLiteStore/forgetNow()``).
 package enum BlankingFiles {
-    /// Makes this the way for every database that the process opens from now on. Once; later calls do
+    /// Makes this the file access of every database that the process opens from now on. Later calls do
     /// nothing.
     ///
     /// - Throws: `.unavailable` when SQLite does not take it.

@@ -3,19 +3,19 @@ import GRDB
 import PushModel
 import Synchronization
 
-/// Group commit: waiting operations join one transaction, and each hears back when it stands on the disk.
+/// Group commit: waiting operations join one transaction, and each returns when it is on the disk.
 ///
-/// There is no task: the first operation starts a drain on GRDB's writer queue, and what arrives while one
-/// commit waits for the disk is the next commit. Operations for which nobody waits (settling) do not start
-/// one; they join the next, for at most ``SQLiteLimits/lazyWait``, since a commit costs the disk the same for
-/// one row or fifty.
+/// There is no task: the first operation starts a drain on GRDB's writer queue, and operations that arrive
+/// while one commit waits for the disk form the next commit. Operations for which nobody waits (settling) do
+/// not start one; they join the next, for at most ``SQLiteLimits/lazyWait``, since a commit costs the disk
+/// the same for one row or fifty.
 final class CommitQueue: Sendable {
     /// One operation. `run` works inside the transaction and returns what to do once it is committed; it may
     /// run again, when a neighbour's fault undoes it.
     struct Job: Sendable {
         let run: @Sendable (SQLiteWriter, Database) throws -> (@Sendable () -> Void)
         let fail: @Sendable (StoreError) -> Void
-        /// Nobody waits for it but bookkeeping: it joins the next commit, or makes one of its own after
+        /// Only bookkeeping waits for it: it joins the next commit, or starts one after
         /// ``SQLiteLimits/lazyWait``.
         var isLazy = false
         var size = Size.small
@@ -40,7 +40,7 @@ final class CommitQueue: Sendable {
         var commits = 0
         /// Jobs that will not wait for company.
         var urgent = 0
-        /// The moment is set when those that do will have waited long enough.
+        /// A timer is set for the moment when those that wait for company have waited long enough.
         var isLazyTimed = false
         var isLazyDue = false
         var finds: FindQueue?
@@ -80,7 +80,7 @@ final class CommitQueue: Sendable {
 
     /// Waits until the operation stands on the disk.
     ///
-    /// - Parameter lazily: nobody waits for it: it would rather join the next commit than make one.
+    /// - Parameter lazily: nobody waits for it, so it joins the next commit instead of starting one.
     func submit<Value: Sendable>(
         _ size: Size = .small, lazily isLazy: Bool = false,
         _ operation: @escaping @Sendable (SQLiteWriter, Database) throws -> Value
@@ -95,7 +95,8 @@ final class CommitQueue: Sendable {
                             let value = try operation(writer, db)
                             return { continuation.resume(returning: .success(value)) }
                         } catch let error as StoreError where error.code == .full {
-                            // Found before anything was written: its neighbours need not begin again.
+                            // The fault was found before anything was written: the other jobs need not start
+                            // again.
                             return { continuation.resume(returning: .failure(error)) }
                         }
                     }, fail: { continuation.resume(returning: .failure($0)) }, isLazy: isLazy, size: size))
@@ -119,7 +120,7 @@ final class CommitQueue: Sendable {
                 let slots = state.withLock(\.unreadable)
                 let count = try writer.setAside(slots: slots, db)
                 return { [self] in
-                    // With those that came since: they are met again, and then ask for a commit of theirs.
+                    // With those that came since: they are met again, and then ask for a commit.
                     state.withLock { $0.unreadable = [] }
                     if count > 0 { journal.setAside(count) }
                 }
@@ -170,7 +171,7 @@ final class CommitQueue: Sendable {
         return isOpen
     }
 
-    /// Runs on the writer queue until nothing waits that will not wait longer.
+    /// Runs on the writer queue until only jobs are left that wait for company.
     private func drain(_ db: Database) {
         while true {
             state.withLock(\.finds)?.answer(db, &writer.frequent)
@@ -203,8 +204,8 @@ final class CommitQueue: Sendable {
     }
 
     /// One of them failed, and undid its neighbours. They run again together, each behind a savepoint, so
-    /// that a fault is its own and the others cost one more commit, not one each: with five hundred waiting
-    /// and a slow disk that is the difference between a hiccup and a minute.
+    /// that only the faulty one fails and the others cost one more commit, not one each: with five hundred
+    /// waiting and a slow disk that is the difference between a hiccup and a minute.
     private func replay(_ jobs: [Job], _ db: Database) {
         var left = jobs
         var fault = StoreError(.unavailable)
@@ -223,8 +224,8 @@ final class CommitQueue: Sendable {
                 return
             } catch {
                 fault = SQLFault.translate(error)
-                // Some faults end the whole transaction, as a full disk does: the job that met it stands
-                // aside.
+                // Some faults, such as a full disk, end the whole transaction: the job that met the fault is
+                // left out.
                 guard let torn else { break }
                 left.remove(at: torn).fail(fault)
             }
@@ -232,7 +233,7 @@ final class CommitQueue: Sendable {
         for job in left { job.fail(fault) }
     }
 
-    /// Runs a job behind a savepoint: its fault is its own answer.
+    /// Runs a job behind a savepoint, so that its fault concerns only itself.
     private func isolated(_ job: Job, _ db: Database) throws -> (@Sendable () -> Void) {
         let before = writer.moment
         do {
@@ -259,7 +260,7 @@ final class CommitQueue: Sendable {
             try db.transact(.immediate) {
                 for job in jobs { answers.append(try run(job)) }
             }
-            // Before anybody hears that it stands.
+            // Before any caller learns that it stands.
             ended.tell(writer.committed())
             if writer.memory.unreadable > 0 {
                 journal.note(

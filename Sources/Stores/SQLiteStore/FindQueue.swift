@@ -9,9 +9,8 @@ import Synchronization
 /// back the log's read lock. The writer's cache knows its own commits. The price is that a find waits for the
 /// commit under way, as the push that follows it will for the next.
 ///
-/// A find of many keys is read by a connection of its own all the same: a call with a thousand ids would hold
-/// up everybody else's finds and commits for the whole of it. Either way one find is one reading: the rows of
-/// one device are seen as one commit left them.
+/// A find of many keys still uses a separate connection: a call with a thousand ids would otherwise delay all
+/// other finds and commits. In both cases one find is one reading: it sees all rows as one commit left them.
 final class FindQueue: Sendable {
     private struct Ask: Sendable {
         let keys: [Digest16]
@@ -35,8 +34,8 @@ final class FindQueue: Sendable {
 
     var isEmpty: Bool { asks.withLock(\.isEmpty) }
 
-    /// Sees every commit that stood when it was asked, and of those that came later the first few or none:
-    /// all records are as they were at one moment.
+    /// Sees every commit that stood when it was asked, and perhaps the first few later ones: all records are
+    /// as they were at one moment.
     func find(
         _ keys: [Digest16], often: Int = 0, now: UnixTime
     ) async throws(StoreError) -> [StoredRecord?] {
@@ -74,7 +73,7 @@ final class FindQueue: Sendable {
         }
     }
 
-    /// Answers what waits, outside any transaction of the writer's.
+    /// Answers waiting finds, outside any transaction of the writer.
     func answer(_ db: Database, _ frequent: inout FrequentRows) {
         let batch = asks.withLock { asks -> [Ask] in
             var keys = 0
@@ -107,7 +106,7 @@ final class FindQueue: Sendable {
         for ask in batch { ask.answer.resume(returning: .failure(StoreError(.unavailable))) }
     }
 
-    /// A page that is damaged is the fault of those alone who ask for what stood there.
+    /// A damaged page fails only the finds that ask for its rows.
     private func read(
         _ batch: [Ask], _ db: Database, _ frequent: inout FrequentRows, _ unreadable: inout [Int64]
     ) throws -> [Result<[StoredRecord?], StoreError>] {
@@ -134,7 +133,7 @@ final class FindQueue: Sendable {
         return results
     }
 
-    /// From memory where it stands there: the writer forgets what it changes, and nobody else writes.
+    /// From memory if it is there: the writer drops rows that it changes, and nobody else writes.
     private func findOften(
         _ key: Digest16, now: UnixTime, _ lookup: inout SQLiteRecords.Lookup, _ frequent: inout FrequentRows,
         _ unreadable: inout [Int64]

@@ -3,9 +3,10 @@ import PushModel
 /// Rows of records that nearly every call asks for, as the file has them, so that they are not read from it
 /// each time: they are kept until they are changed.
 ///
-/// Lives on the writing connection's queue, as whatever changes a record does, and only one process opens the
-/// file. The rows are sealed. Every change forgets first and is made then: what a failed transaction took
-/// back is read again, and what is under way is never kept, for finds are answered between transactions.
+/// Used on the writing connection's queue, like all code that changes records, and only one process opens the
+/// file. The rows are sealed. Every change first drops the row and is then made: rows of a transaction that
+/// failed are read again, and unfinished changes are never kept, because finds are answered between
+/// transactions.
 struct FrequentRows {
     /// Rows of each generation: the servers and realms of a large relay. A longer body is not kept, so both
     /// generations together take 4 MiB at most, and some 1.5 MiB with rows as they are.
@@ -13,7 +14,7 @@ struct FrequentRows {
     private static let bodyBytes = 1_024
 
     private var young: [Digest16: StoredRecord] = [:]
-    /// Those of before; what is asked for again is young again.
+    /// The older generation; a row that is asked for again moves to the younger one.
     private var old: [Digest16: StoredRecord] = [:]
 
     var count: Int { young.count + old.count }

@@ -3,13 +3,13 @@ import GRDBSQLite
 /// Frames that a transaction appends to the log, until they are written together.
 ///
 /// SQLite writes a frame's head (24 bytes) and its page each by a system call: more than one a push. Here
-/// they wait for the frame that commits, for any other use of the log, or for the end of the lock on
-/// writing, whichever comes first. So the file holds the same bytes, written in the same order, before
-/// anybody else may read them: a frame counts once the index names it, which comes after the commit's frame
-/// (and after its sync), and whoever else writes needs the lock.
+/// they wait for the frame that commits, for any other use of the log, or for the end of the lock on writing,
+/// whichever comes first. So the file has the same bytes, written in the same order, before anybody else may
+/// read them: a frame counts only when the index names it, which happens after the commit's frame (and its
+/// sync), and another writer needs the lock.
 ///
-/// What does not append is written at once: SQLite writes into frames of the same transaction again when a
-/// page changes twice.
+/// Writes that do not append are made at once: SQLite overwrites frames of the same transaction when a page
+/// changes twice.
 struct HeldFrames {
     /// Bytes at most; 15 frames with their pages of 4 KiB.
     static let room = 65_536
@@ -24,8 +24,8 @@ struct HeldFrames {
     private var edge: sqlite3_int64 = 0
     /// Whether the frame at the end commits.
     private var commits = false
-    /// A write failed of what SQLite took for done: its code, and what is not in the file. The transaction
-    /// must not commit then, and reads nothing of that; all else it may read, as a rollback does.
+    /// A write failed that SQLite believes done: its code, and the bytes that are not in the file. The
+    /// transaction must then not commit and not read those bytes; it may read all others, as a rollback does.
     private var failure = SQLITE_OK
     private var lost: Range<sqlite3_int64>?
 
@@ -74,8 +74,8 @@ struct HeldFrames {
         return lost.overlaps(place) ? failure : SQLITE_OK
     }
 
-    /// The transaction is over. What it did not commit counts for nothing, written or not; it is written all
-    /// the same, as SQLite would have.
+    /// The transaction is over. Frames that it did not commit do not count, whether written or not; they are
+    /// still written, as SQLite would have done.
     mutating func end(by write: Writing) {
         _ = flush(by: write)
         edge = 0

@@ -3,9 +3,9 @@ import PushModel
 /// Where the marks of the last ten minutes are: a fingerprint in memory for each, in generations that are
 /// dropped whole (decision 0003).
 ///
-/// Marks are made in the order of time and looked up in no order. An index on disk would write a page for
-/// each of them; here a mark stands in its push's row while the push is owed, and in a blob of the batch that
-/// settled it afterwards, both written in sequence, and only this index is met at random.
+/// Marks are made in order of time and looked up at random. An index on disk would write a page for each of
+/// them; here a mark stands in its push's row while the push is owed, and in a blob of the batch that settled
+/// it afterwards, both written in sequence; only this index is accessed at random.
 struct MarkIndex: Sendable {
     /// Where a mark is.
     enum Place: Sendable, Equatable {
@@ -35,7 +35,8 @@ struct MarkIndex: Sendable {
         private var slots = Array(repeating: Slot(), count: 1_024)
         private var rows = Window(bits: 31)
         private var blobs = Window(bits: 19)
-        /// By fingerprint, what no slot has room for: rows and blobs whose numbers are far from the others'.
+        /// By fingerprint, entries that do not fit into a slot: rows and blobs whose numbers are far from the
+        /// others'.
         private var far: [UInt64: Place] = [:]
 
         /// In a slot's place. One that is owed has the highest bit clear; one that is settled has it set, and
@@ -90,7 +91,7 @@ struct MarkIndex: Sendable {
             count += 1
         }
 
-        /// Of marks whose pushes were owed when they were last heard of.
+        /// The rows of marks whose pushes were owed at the last change.
         func forEachOwed(_ body: (UInt64, Place) -> Bool) {
             for index in slots.indices where slots[index].fingerprint != 0 {
                 guard let place = place(at: index), place.isOwed else { continue }
@@ -200,7 +201,7 @@ struct MarkIndex: Sendable {
     func oldest(now: UnixTime) -> UnixTime { now - span - span }
 
     private func isHeld(_ generation: Generation, now: UnixTime) -> Bool {
-        // One that is still open ends by time alone, because nobody closes it while nothing is accepted.
+        // An open generation ends by time alone, because nothing closes it while nothing is accepted.
         let ended = generation.ended ?? generation.began + .milliseconds(span.wholeMilliseconds / 5)
         return ended + span > now
     }

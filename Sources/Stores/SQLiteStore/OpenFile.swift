@@ -23,8 +23,8 @@ struct OpenFile {
 
     /// Joins a log and its database.
     ///
-    /// - Returns: whether the log's frames may be held. On a disk that may spoil what stands beside a write
-    ///   SQLite pads commits and divides pages, and then a write does not tell what it is.
+    /// - Returns: whether the log's frames may be held. On a disk that may damage the surroundings of a
+    ///   write, SQLite pads commits and divides pages, and then a write cannot be recognised.
     mutating func belongs(
         to database: UnsafeMutablePointer<sqlite3_file>?, _ log: UnsafeMutablePointer<sqlite3_file>
     ) -> Bool {
@@ -41,7 +41,7 @@ struct OpenFile {
 
     // MARK: SQLite's calls of a database
 
-    /// The lock on writing is number 0. Whoever gives it up has written what there is.
+    /// The write lock is number 0. Before it is given up, everything held is written.
     static func lock(
         _ file: UnsafeMutablePointer<sqlite3_file>?, _ first: CInt, _ count: CInt, _ flags: CInt
     ) -> CInt {
@@ -98,7 +98,7 @@ struct OpenFile {
         return of(file).pointee.calls.pointee.xClose?(file) ?? SQLITE_IOERR
     }
 
-    /// Syncing, and whatever else is done with a log, finds all that was written, or is not done.
+    /// A sync, or any other use of the log, first writes everything that is held, or fails.
     private static func settled(
         _ file: UnsafeMutablePointer<sqlite3_file>?,
         _ call: (UnsafeMutablePointer<sqlite3_file>, sqlite3_io_methods) -> CInt?

@@ -24,7 +24,7 @@ enum PageGap {
         let content = first == 0 ? 65_536 : first
         let end = start + headBytes + 2 * cells
         guard end < content, content <= page.count else { return nil }
-        // What looks like a tree's page by chance has no pointers that all lead to its cells.
+        // A page that looks like a tree's by chance has pointers that do not all lead to cells.
         for cell in 0..<cells {
             let pointer = short(page, start + headBytes + 2 * cell)
             guard content <= pointer, pointer < page.count else { return nil }

@@ -73,7 +73,7 @@ struct SQL {
         }
     }
 
-    /// Binds bytes that are not copied: until ``release()`` they must stand where they do.
+    /// Binds bytes without a copy: until ``release()`` they must stay where they are.
     mutating func bind(lent value: UnsafeRawBufferPointer) {
         position += 1
         if let base = value.baseAddress, value.count > 0 {
@@ -148,11 +148,11 @@ struct SQL {
     }
 }
 
-/// A statement that every push asks for: found by reference, for the hash of a long text costs more than to
-/// bind its values.
+/// A statement that every push needs: found by reference, because hashing a long text costs more than binding
+/// its values.
 ///
-/// Whoever has bound it runs it and releases it (``SQL/release()``) before it is asked for again: then
-/// nothing that was bound is left in it.
+/// The code that has bound it runs it and releases it (``SQL/release()``) before it is asked for again, so
+/// that nothing bound is left in it.
 struct KnownStatement {
     private let text: String
     /// The connection alone holds it, and lets it go when the schema changes or the file is closed.
@@ -263,7 +263,7 @@ extension SQL {
         isNull(column) ? .some(nil) : digest(column).map { .some($0) }
     }
 
-    /// `nil` for none, too: nothing hangs on it but what a repeat is told.
+    /// `nil` also if there is none: only the answer to a repeat depends on it.
     func outcome(_ column: Int32) -> OutcomeKind? {
         integer(column, in: 0...255).flatMap { OutcomeKind(rawValue: UInt8($0)) }
     }
@@ -307,7 +307,7 @@ extension Database {
         try cachedStatement(sql: kind.rawValue).execute()
         do {
             try body()
-            // Ended by a fault that `body` has caught: of what came behind it nothing was in a transaction.
+            // Ended by a fault that `body` has caught: nothing after the fault was in a transaction.
             guard isInsideTransaction else { throw SQLFault(code: SQLITE_ABORT) }
             try cachedStatement(sql: "COMMIT TRANSACTION").execute()
         } catch {

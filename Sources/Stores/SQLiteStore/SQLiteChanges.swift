@@ -37,17 +37,17 @@ extension SQLiteWriter {
         case .put(let record, _):
             let hadAnother = try put(record, db)
             guard record.state == .live else { return ChangedRegistration(key: record.key) }
-            // What was learned of an address is no registration, nor is what has none.
+            // Records of learned addresses are not registrations, nor are records without an address.
             guard let address = record.address, record.space != Space.learned.text else { return nil }
-            // To one that is new nothing is owed, nor is anything ended where the address is the same.
+            // Nothing is owed to a new registration, and nothing ends if the address stays the same.
             return ChangedRegistration(key: record.key, address: address, mayOwe: hadAnother)
         case .expire(let key, let at, _):
-            // One that cannot be read, or stands aside, is none.
+            // A record that cannot be read, or is set aside, counts as absent.
             let always = UnixTime(milliseconds: .min)
             guard try SQLiteRecords.find(key, now: always, db) != nil else {
                 return ChangedRegistration(key: key)
             }
-            // What has expired is only known to be so: its content is forgotten.
+            // An expired record keeps only the fact that it has expired: its content is forgotten.
             var sql = try SQL(
                 db,
                 """
@@ -145,7 +145,7 @@ extension SQLiteWriter {
         if let slot { try setAside(slot: slot, db) }
     }
 
-    /// Records that cannot be read, as far as they still cannot; how many.
+    /// Sets aside records that still cannot be read; how many.
     func setAside(slots: Set<Int64>, _ db: Database) throws -> Int {
         var count = 0
         for slot in slots.sorted() {

@@ -1,7 +1,7 @@
 import GRDB
 import PushModel
 
-// What waits in the store: claiming it, and ending its custody.
+// Parked pushes: claiming them, and ending their custody.
 extension SQLiteWriter {
     // Each of these is one walk along an index (or the rows' own order), and so costs the same with six
     // hundred thousand rows parked as with six; a test reads SQLite's plan for them.
@@ -16,7 +16,7 @@ extension SQLiteWriter {
         AND not_before <= ? ORDER BY not_before, seq LIMIT ?
         """
     static let give = "UPDATE outbox SET parked = 0, epoch = epoch + 1, owner = ? WHERE seq = ?"
-    /// With all of the row, so that one that cannot be given out is not announced again and again.
+    /// Reads the whole row, so that a row that cannot be given out is not announced again and again.
     static let earliestOfLane = """
         SELECT \(SQLiteRows.pushColumns) FROM outbox WHERE parked = 1 AND lane = ? ORDER BY not_before LIMIT 1
         """
@@ -33,8 +33,8 @@ extension SQLiteWriter {
             claimed += try claim(lane, level, due: due, limit: limit - claimed.count, db)
         }
         for index in claimed.indices {
-            // Ours from here on, whosever it was: a dead owner's row that is given out before it was taken
-            // over must be ours to settle, and the take-over must leave it.
+            // Ours from here on, whoever owned it: a dead owner's row that is given out before it was taken
+            // over must be ours to settle, and the take-over must skip it.
             var sql = try SQL(db, Self.give)
             sql.bind(owner)
             sql.bind(claimed[index].row)
@@ -103,7 +103,7 @@ extension SQLiteWriter {
     private func origin(
         _ lane: String, _ level: PushClass, after: Digest16?, _ db: Database
     ) throws -> (origin: Digest16, earliest: UnixTime)? {
-        // Each round sets a row aside, or is the last; what is left after so many is left to the next claim.
+        // Ends, because each round sets a row aside or is the last; the rest is left to the next claim.
         for _ in 0..<limits.unreadableAtOnce {
             var sql = try SQL(db, Self.nextOrigin)
             sql.bind(lane)
@@ -161,8 +161,8 @@ extension SQLiteWriter {
         return result
     }
 
-    /// The earliest time at which a parked push of the lane is due. What cannot be read and would be due is
-    /// set aside: no claim brings it.
+    /// The earliest time at which a parked push of the lane is due. Due rows that cannot be read are set
+    /// aside, because no claim brings them.
     func nextDue(_ lane: String, _ db: Database) throws -> UnixTime? {
         for _ in 0..<limits.unreadableAtOnce {
             var sql = try SQL(db, Self.earliestOfLane)
@@ -180,7 +180,7 @@ extension SQLiteWriter {
         return .distantPast
     }
 
-    /// Puts a row aside that cannot be read, and takes no other with it.
+    /// Sets aside a row that cannot be read, without affecting others.
     func putAside(_ row: Int64, _ db: Database) throws {
         var find = try SQL(db, "SELECT lane, parked, mark, length(sealed) FROM outbox WHERE seq = ?")
         find.bind(row)
@@ -212,7 +212,7 @@ extension SQLiteWriter {
         sql.bind(latestAside)
     }
 
-    /// Until then a push waits aside at most.
+    /// The longest time for which a push stays set aside.
     var latestAside: UnixTime { max(openedAt, marksPurgedAt) + RowBounds.pushAside }
 
     func endCustody(before: UnixTime, limit: Int, _ db: Database) throws -> [String: Int] {

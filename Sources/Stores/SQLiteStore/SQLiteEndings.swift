@@ -7,10 +7,10 @@ extension SQLiteWriter {
     private static let owedRow =
         "SELECT id, lane, length(sealed), mark, parked, address, record FROM outbox WHERE seq = ?"
 
-    /// Ends what is owed to registrations that do not stand any more as it was made from them.
+    /// Ends pushes that are owed to registrations that are no longer as they were when the pushes were made.
     ///
-    /// Rows that a dead process left as in its memory, and that nobody has taken over yet, are not among
-    /// them: whoever claims them looks for their registrations.
+    /// Rows that a dead process left marked as in memory, and that nobody has taken over yet, are not among
+    /// them: the process that claims them checks their registrations.
     func endOwed(_ changed: [ChangedRegistration], now: UnixTime, _ db: Database) throws {
         guard !changed.isEmpty else { return }
         recentChanges.note(changed, at: now)
@@ -45,9 +45,9 @@ extension SQLiteWriter {
 
     /// Whether the registration stands that a push was made from.
     ///
-    /// - Parameter address: which it named then; `nil`: nobody knows.
+    /// - Parameter address: the one that it named then; `nil`: unknown.
     func stands(_ record: Digest16, _ address: Digest16?, _ db: Database) throws -> Bool {
-        // One whose time has passed has not been ended by anybody.
+        // A registration whose time has passed has not been ended by anybody.
         let found = try SQLiteRecords.find(record, now: UnixTime(milliseconds: .min), db)
         return found?.state == .live && (address == nil || address == found?.address)
     }

@@ -7,11 +7,10 @@ import GRDB
 import GRDBSQLite
 package import PushModel
 
-/// What somebody sees who looks into a store's file without owning it: beside a running relay, or without
-/// one.
+/// What a look into a store's file shows, beside a running relay or without one, without owning it.
 ///
-/// Nothing is written. A store with a write-ahead log is read as one more reader; one without is opened as a
-/// file that does not change, so that not even an empty log is left behind.
+/// Nothing is written. A store with a write-ahead log is read like by any other reader; a store without one
+/// is opened as a file that does not change, so that not even an empty log is left behind.
 package struct SQLiteInspection: Sendable {
     /// How SQLite's own check of the file's structure ended.
     package enum Soundness: Sendable, Hashable {
@@ -34,8 +33,8 @@ package struct SQLiteInspection: Sendable {
 
     /// Looks into the file.
     ///
-    /// - Parameter span: of counting, and again of checking; beyond it the answer is left open. A reader
-    ///   keeps the relay from emptying its log, so it must be short.
+    /// - Parameter span: for counting, and again for checking; if either takes longer, its result is left
+    ///   out. A reader keeps the relay from emptying its log, so the span must be short.
     /// - Throws: `.unavailable` when this user may not read it, `.corrupt`, `.newerSchema`.
     package static func look(
         at path: String, within span: Duration, _ instant: @escaping @Sendable () -> ContinuousClock.Instant
@@ -47,7 +46,7 @@ package struct SQLiteInspection: Sendable {
         } catch {
             guard error.code == .corrupt else { throw error }
         }
-        // Taken for a file that does not change while a relay was just starting: the second look decides.
+        // Read as a file that does not change while a relay was just starting: the second look decides.
         return try read(path, isFixed: !isLogged && access(path + "-wal", F_OK) != 0, span, instant)
     }
 
@@ -147,7 +146,7 @@ final class ReadOnlyFile {
         }
     }
 
-    /// When to give up; read by SQLite in the midst of a statement, on the same thread.
+    /// When to give up; read by SQLite in the middle of a statement, on the same thread.
     private final class Limit {
         var end: ContinuousClock.Instant?
         let instant: @Sendable () -> ContinuousClock.Instant

@@ -11,10 +11,11 @@ package struct SQLiteLimits: Sendable {
     /// Operations joined into one commit: beyond a few hundred a commit gains nothing, and the
     /// first of them waits longer.
     package var jobsPerCommit = 512
-    /// Operations, and finds, that wait. The doors let fewer requests in; beyond it a caller has lost count.
+    /// Operations, and finds, that wait. Listeners let fewer requests in; more would be a fault of the
+    /// caller.
     package var waitingJobs = 65_536
-    /// Seconds that an operation for which nobody waits may look for company: far below what a person or a
-    /// peer notices, and several commits long on a fast disk.
+    /// Seconds for which an operation that nobody waits for may wait for company: far below what a person or
+    /// a peer notices, and several commits long on a fast disk.
     package var lazyWait = 0.004
     /// Finds joined into one read.
     package var findsPerRead = 512
@@ -47,7 +48,7 @@ package struct SQLiteLimits: Sendable {
     /// How long emptying the log waits for readers, and commits with it. Our own are done in a few
     /// milliseconds.
     package var forgetPatience: Duration = .milliseconds(50)
-    /// How long a connection waits for another program's lock. Nobody but an operator's tool has one.
+    /// How long a connection waits for another program's lock. Only an operator's tool has one.
     package static let busySeconds = 5
     /// KiB of page cache of each reading connection. It reads large calls, pages of records for commands, and
     /// what nobody waits for; what it would keep stands in the writer's cache or in the system's.
@@ -60,7 +61,7 @@ package struct SQLiteLimits: Sendable {
     /// the next claim, which begins behind them.
     package var originsPerClaim = 512
     /// Origins that one claim looks at for something due. With thousands of origins in back-off the next
-    /// claims look further, so that nobody is passed over for ever.
+    /// claims look further, so that no origin is skipped for ever.
     package var originsSeenPerClaim = 2_048
     /// How often a failed batch is run again, savepoint by savepoint, before what is left of it fails: one
     /// fault that ends a whole transaction costs one round, and a disk that is full fails everything.

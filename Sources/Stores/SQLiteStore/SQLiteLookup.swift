@@ -7,7 +7,8 @@ extension SQLiteStore: OwedLookup {
     private static let drift = Duration.seconds(60)
     /// Rows looked through at most: above 1,000 a second for all of the drift on both sides.
     private static let scanRows = 200_000
-    /// Later ones in a row that say that the rows of the time are over: a changed id may say anything.
+    /// The number of later ids in a row that show that the rows of the searched time are over, because a
+    /// single changed id proves nothing.
     private static let strays = 16
 
     /// The row of an owed push, without its sealed column; `nil` when none is found. For an operator's
@@ -73,7 +74,7 @@ extension SQLiteStore: OwedLookup {
         var low = max(0, try bound("SELECT coalesce(min(seq), 0) FROM outbox", db))
         var high = min(
             try bound("SELECT coalesce(max(seq), 0) FROM outbox", db), RowBounds.counts.upperBound)
-        // Ends: each round halves the span.
+        // Ends, because each round halves the span.
         while low < high {
             let middle = low + (high - low) / 2
             guard let (row, stamp) = try sight(from: middle, db), row < high else {
@@ -85,8 +86,8 @@ extension SQLiteStore: OwedLookup {
         return low
     }
 
-    /// The first row from there on, and the time there: that in the middle of three, for a changed id may say
-    /// anything.
+    /// The first row from there on, and its time: the median of three, because a single changed id proves
+    /// nothing.
     private static func sight(from row: Int64, _ db: Database) throws -> (row: Int64, stamp: UnixTime)? {
         var sql = try SQL(db, "SELECT seq, id FROM outbox WHERE seq >= ? ORDER BY seq LIMIT 3")
         sql.bind(row)

@@ -74,8 +74,8 @@ extension SQLiteWriter {
         return try !stands(record, push.address, db)
     }
 
-    /// Makes the changes in order, each under its condition as the ones before it left things; the index of
-    /// the first that is refused, and then none is made.
+    /// Makes the changes in order, judging each condition after the changes before it. Returns the index of
+    /// the first that is refused; then none is made.
     private func makeAll(_ changes: [StoredChange], now: UnixTime, _ db: Database) throws -> Int? {
         guard !changes.isEmpty else { return nil }
         let before = memory
@@ -106,7 +106,7 @@ extension SQLiteWriter {
     ) throws -> Int64 {
         let row = memory.nextRow
         do { try write(push, as: row, first: first, db) } catch let fault as SQLFault where fault.isTaken {
-            // A row stands there whose number was changed.
+            // The place is taken by a row whose number was changed.
             let next = try Self.highest(db, Self.lastRow) + 1
             guard next != row else { throw fault }
             memory.nextRow = next
@@ -209,7 +209,7 @@ extension SQLiteWriter {
         return results
     }
 
-    /// Ends a row that stands as this process wrote it, but for the file: nearly every push.
+    /// Ends a row that is as this process wrote it, without touching the file: nearly every push.
     ///
     /// - Returns: false, and nothing has changed, when it goes on, or has to be read first.
     private func ends(_ step: StoredSettlement, blob: inout [UInt8], now: UnixTime) -> Bool {
@@ -223,7 +223,7 @@ extension SQLiteWriter {
         return true
     }
 
-    /// Deletes them, those in a row with one statement: pushes that came together mostly end together.
+    /// Deletes them, consecutive ones with one statement: pushes that came together mostly end together.
     private func delete(_ rows: inout [Int64], _ db: Database) throws {
         guard !rows.isEmpty else { return }
         rows.sort()
@@ -313,7 +313,7 @@ extension SQLiteWriter {
             return false
         }
         let (wasParked, lane) = (row.int(0) == 1, row.text(1))
-        // Of a broken row nothing need be as it was written.
+        // In a broken row, any column may differ from what was written.
         let mark = row.digest(2)
         row.finish()
         if let mark, case .owed(push.row)? = marks.place(of: mark, now: marksPurgedAt) {
@@ -346,9 +346,9 @@ extension SQLiteWriter {
     /// Counts a row no more.
     private func forget(_ lane: String, _ size: Int) { memory.forget(lane, size) }
 
-    /// Blobs whose marks no longer count go whole, oldest first, once a second and a few at a time: they are
-    /// numbered as they were made, so that no more is read than goes. To look through all of them for their
-    /// age held every commit up for as long as a minute of load takes to read.
+    /// Blobs whose marks no longer count are deleted whole, oldest first, once a second and a few at a time.
+    /// They are numbered as they were made, so only those that are deleted are read. Searching all of them by
+    /// age delayed every commit by the time that it takes to read a minute of load.
     private func purgeMarks(now: UnixTime, _ db: Database) throws {
         guard now.since(marksPurgedAt) >= limits.purgeEvery || now < marksPurgedAt else { return }
         marksPurgedAt = now
@@ -357,7 +357,7 @@ extension SQLiteWriter {
         look.bind(limits.blobsPerPurge)
         let cutoff = marks.oldest(now: now)
         var (last, seen) = (marksLookedAt, 0)
-        // What a clock made that was set back since is passed over, and holds up nothing behind it.
+        // Blobs with times of a clock that was since set back are skipped, and do not delay those after them.
         while try look.step(), look.time(1) < cutoff || look.time(1) > now {
             (last, seen) = (look.int(0), seen + 1)
         }

@@ -40,7 +40,7 @@ extension SQLiteWriter {
         SELECT seq, lane, parked FROM outbox WHERE seq > ? AND seq < ? AND owner <> ? ORDER BY seq LIMIT ?
         """
 
-    /// What stands aside may hold anything, and hinders nobody.
+    /// Rows that are set aside may contain anything, and affect nobody.
     static let take =
         "UPDATE outbox SET owner = ?, epoch = \(SQLiteSoundness.raisedEpoch), parked = 1 WHERE seq = ?"
 
@@ -69,7 +69,7 @@ extension SQLiteWriter {
         return rows.count
     }
 
-    /// Looks through all rows: an answer of a file is hardly ever lost.
+    /// Looks through all rows: answers of a file are hardly ever lost.
     func reclaim(limit: Int, _ db: Database) throws -> Int {
         var find = try SQL(db, Self.inMemory)
         find.bind(owner)

@@ -7,7 +7,7 @@ import Glibc
 import Darwin
 #endif
 
-/// All rows of a store's file, for somebody who does not own it: beside a running relay, or without one.
+/// Reads all rows of a store's file without owning it, beside a running relay or without one.
 ///
 /// Nothing is written; each page is read by itself, so that the relay can empty its log in between.
 package final class SQLiteReader: StoredRows {

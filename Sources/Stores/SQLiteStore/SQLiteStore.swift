@@ -14,7 +14,7 @@ import Synchronization
 ///
 /// WAL with `synchronous=FULL`, read back at opening; one writer that joins waiting operations into commits;
 /// finds are joined likewise and read by the writer. `run` empties the log when the relay is quiet, so that
-/// what was forgotten is gone.
+/// forgotten content is gone.
 package final class SQLiteStore: Sendable {
     let pool: DatabasePool
     let queue: CommitQueue
@@ -48,7 +48,7 @@ package final class SQLiteStore: Sendable {
             try Self.prepare(pool, writer: writer, synchronous: synchronous, now: world.now())
             try pool.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA cache_size = -\(limits.writerCacheKiB)")
-                // Or what is committed after a savepoint was undone may be lost in a crash (decision 0134).
+                // Otherwise commits after an undone savepoint may be lost in a crash (decision 0134).
                 try db.execute(sql: "PRAGMA cache_spill = OFF")
             }
             queue = CommitQueue(
@@ -120,8 +120,8 @@ package final class SQLiteStore: Sendable {
                     try await self.forgetNow()
                     (forgotten, last, pause) = (commits, self.world.instant(), self.limits.forgetAfter)
                 } catch {
-                    // A reader of another program is in the way. It is asked less and less often, for each
-                    // time holds up commits for a moment.
+                    // A reader of another program is in the way. Tries become rarer and rarer, because each
+                    // delays commits for a moment.
                     pause = min(pause * 2, self.limits.forgetEvery)
                 }
             }

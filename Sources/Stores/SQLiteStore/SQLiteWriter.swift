@@ -3,8 +3,7 @@ import PushModel
 
 /// What the writing connection knows beside the file: counters, the mark index, the next row number.
 ///
-/// Lives on GRDB's writer queue. Its memory follows the transaction: `undone` takes back what a failed one
-/// did.
+/// Used on GRDB's writer queue. Its memory follows the transaction: `undone` reverts what a failed one did.
 final class SQLiteWriter {
     struct Memory {
         var nextRow: Int64 = 1
@@ -33,7 +32,7 @@ final class SQLiteWriter {
             if push.parked { parked[push.lane, default: 0] += 1 }
         }
 
-        /// Counts a row no more.
+        /// Stops counting a row.
         mutating func forget(_ lane: String, _ size: Int) {
             rows -= 1
             bytes -= size
@@ -133,7 +132,7 @@ final class SQLiteWriter {
         try loadMarks(db, now: now)
     }
 
-    // Numbers that cannot be ours do not count: the next one must be free, and must not run out.
+    // Numbers that cannot be ours do not count: the next number must be free, and numbers must not run out.
 
     private static let counts = "BETWEEN 0 AND \(RowBounds.counted.upperBound)"
     static let lastRow = "SELECT coalesce(max(seq), 0) FROM outbox WHERE seq \(counts)"
@@ -177,7 +176,7 @@ final class SQLiteWriter {
     }
 
     private func loadMarks(_ db: Database, now: UnixTime) throws {
-        // Nobody can say what they were, or when.
+        // Their content and time are unknown.
         let unreadable = try SQL(
             db,
             """

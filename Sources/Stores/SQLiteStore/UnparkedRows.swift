@@ -1,18 +1,18 @@
 import PushModel
 
-/// Which rows of this process stand as in memory, and of which registrations: what ends with one of those is
-/// found by it. Nobody else changes such a row, so that it can be settled without being read.
+/// The rows of this process that count as in memory, by registration, so that the pushes that end with a
+/// registration are found. Nobody else changes such a row, so it can be settled without being read.
 ///
 /// An index in the file would be written twice for each push, though few registrations end while something is
 /// owed to them. In memory it is an entry for each push that lanes hold, which are a few thousand of each.
 struct UnparkedRows {
     struct Row {
         let record: Digest16?
-        /// What settling it needs; `nil`: it has to be read.
+        /// What is needed to settle it; `nil`: the row has to be read.
         var written: Written?
     }
 
-    /// A row as it was written, and stands.
+    /// A row as it was written and still is.
     struct Written {
         let id: PushID
         let epoch: Int64
@@ -33,7 +33,7 @@ struct UnparkedRows {
         if row != nil || stood != nil { before.append((number, stood)) }
     }
 
-    /// Removes a row that is to be settled, if it stands as the lane has it.
+    /// Removes a row that is to be settled, if it is as the lane has it.
     ///
     /// - Returns: `nil`, and nothing has changed, when the file has to be asked.
     mutating func take(_ step: StoredSettlement) -> Written? {
@@ -72,8 +72,8 @@ extension Dictionary {
     }
 }
 
-/// Registrations that were changed lately. A push that was made of one before is looked at anew when it comes
-/// in; all others are spared the look.
+/// Registrations that were changed lately. A push that was made from one of them before the change is checked
+/// again when it comes in; all others need no check.
 struct RecentChanges {
     /// As many as are remembered by name, for a while, some megabytes; when there are more, every push is
     /// looked at.
@@ -81,7 +81,7 @@ struct RecentChanges {
     /// Longer than any call is held, or under way.
     private static let span = Duration.seconds(120)
 
-    /// With the address that each names since; `nil`: it does not stand any more.
+    /// With the address that each has named since; `nil`: it no longer exists.
     private var lately: [Digest16: Digest16?] = [:]
     private var earlier: [Digest16: Digest16?] = [:]
     private var began: UnixTime?
@@ -98,7 +98,7 @@ struct RecentChanges {
     mutating func mayHaveEnded(_ key: Digest16, _ address: Digest16?, at now: UnixTime) -> Bool {
         guard began != nil else { return false }
         turn(now)
-        // What is remembered of it may be what stood before a change that found no room.
+        // The remembered address may be from before a change for which there was no room.
         guard !isFull, !wasFull else { return true }
         guard let standing = lately[key] ?? earlier[key] else { return false }
         return standing == nil || standing != address
@@ -118,8 +118,8 @@ struct RecentChanges {
 /// A registration that a change has written, or ended.
 struct ChangedRegistration {
     let key: Digest16
-    /// The address that it names now; `nil`: it does not stand, or names none.
+    /// The address that it names now; `nil`: it does not exist, or names none.
     var address: Digest16?
-    /// Something may be owed to it as it was before.
+    /// Pushes may be owed to its former version.
     var mayOwe = true
 }

@@ -8,7 +8,7 @@ final class LostBackends: Sendable {
     /// How many are remembered: a dozen times as many as there are at once.
     private static let atMost = 64
 
-    /// A transaction behind it may still commit, or hold a lock.
+    /// Its transaction may still commit, or hold a lock.
     func add(_ backend: Backend) {
         backends.withLock { if $0.count < Self.atMost { $0.insert(backend) } }
     }

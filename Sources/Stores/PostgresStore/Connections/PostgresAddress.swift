@@ -3,7 +3,7 @@ package import PushModel
 
 /// Where a database is: hosts, database, user and libpq's other options, as a `postgresql://` URL gives them.
 ///
-/// The password stands apart and is never printed. libpq reads what is not given from its own places:
+/// The password is kept separately and never printed. libpq reads what is not given from its own places:
 /// `PGPASSFILE`, `~/.pgpass`, a service file, the `PG…` variables (PostgreSQL 15, chapter 34.1 and 34.15).
 package struct PostgresAddress: Sendable, Hashable, CustomStringConvertible {
     /// One server of several.
@@ -18,11 +18,11 @@ package struct PostgresAddress: Sendable, Hashable, CustomStringConvertible {
     let options: [String: String]
     let password: Secret?
 
-    /// Hosts tried one behind the other: beyond it a start would take minutes to fail.
+    /// Hosts tried one after the other: with more, a start would take minutes to fail.
     static let hostLimit = 16
     private static let apart: Set<String> = ["host", "hostaddr", "port", "password"]
-    /// What a relay wants where the URL says nothing. A connection that has lost its server must be known to
-    /// be dead in less than a lease lasts (twenty seconds).
+    /// The options that a relay sets if the URL does not. A connection that has lost its server must be
+    /// noticed in less time than a lease lasts (twenty seconds).
     private static let defaults = [
         "target_session_attrs": "read-write", "application_name": "sealbell", "client_encoding": "UTF8",
         "connect_timeout": "3", "keepalives": "1", "keepalives_idle": "5", "keepalives_interval": "2",
@@ -38,7 +38,7 @@ package struct PostgresAddress: Sendable, Hashable, CustomStringConvertible {
         guard url.hasPrefix("postgresql://") || url.hasPrefix("postgres://") else {
             throw StoreError(.denied)
         }
-        // Whatever else calls libpq has an address.
+        // All other code that calls libpq has an address.
         guard sealbell_postgres_is_there() == 1 else { throw StoreError(.unavailable) }
         var given = try Self.parse(url)
         let names = Self.list(given["host"])
@@ -59,8 +59,8 @@ package struct PostgresAddress: Sendable, Hashable, CustomStringConvertible {
         options = Self.defaults.merging(given) { $1 }
     }
 
-    /// What to say where the URL is not at fault. PostgreSQL's library is loaded with the first address, so
-    /// that a relay without PostgreSQL needs none.
+    /// What to say when the URL is not at fault. The first address loads PostgreSQL's library, so a relay
+    /// without PostgreSQL needs none.
     package static let missingLibrary =
         "PostgreSQL's client library is not on this machine, or is older than 14: install libpq (libpq5 on "
         + "Debian and Ubuntu)."
@@ -91,7 +91,7 @@ package struct PostgresAddress: Sendable, Hashable, CustomStringConvertible {
         index < list.count && !list[index].isEmpty ? list[index] : nil
     }
 
-    /// Whether the URL itself held a password. What stands in a URL stands in process lists and logs too.
+    /// Whether the URL itself contained a password. A URL also appears in process lists and logs.
     package var holdsSecret: Bool { password != nil || options["sslpassword"] != nil }
 
     package var database: String? { options["dbname"] }

@@ -1,6 +1,6 @@
 import PushModel
 
-// How a call waits for a connection, and hears its answer.
+// How a call waits for a connection and gets its answer.
 extension PostgresCore {
     /// Runs one call by itself.
     func single<Value: Sendable>(

@@ -6,8 +6,8 @@ import Synchronization
 
 /// Making connections, host by host, each address of a host within its time.
 ///
-/// libpq looks a name up while its caller is blocked, and gives all addresses of it one behind the other the
-/// time of one. So names are looked up here, and addresses are tried beside each other (RFC 8305).
+/// libpq blocks its caller while it looks a name up, and gives all addresses together, one after the other,
+/// the time of one. So names are looked up here, and addresses are tried in parallel (RFC 8305).
 struct PostgresConnector: Sendable {
     let address: PostgresAddress
     let limits: PostgresLimits
@@ -41,7 +41,7 @@ struct PostgresConnector: Sendable {
         var fault = StoreError(.unavailable)
         for host in address.hosts {
             var ways = ways(to: host, tick)
-            // Ends: each round but the last takes one of the ways out.
+            // Ends, because each round but the last removes one of the remaining addresses.
             while !ways.isEmpty, !tick() {
                 do {
                     var race = PostgresRace(ways, address, dialling.limits)
@@ -67,7 +67,7 @@ struct PostgresConnector: Sendable {
         throw fault
     }
 
-    /// What an operator must mend says more than that one host of several is down.
+    /// A fault that the operator must fix says more than that one host of several is down.
     private func worse(_ one: StoreError, _ other: StoreError) -> StoreError {
         one.code == .unavailable || one.code == .uncertain
             ? StoreError(other.code == .uncertain ? .unavailable : other.code) : one
@@ -82,7 +82,7 @@ struct PostgresConnector: Sendable {
             IPAddress(name) == nil
         else { return [nil] }
         let found = lookUp(name, tick)
-        // An address of one link is none without the link's name, which only the system's own form has.
+        // A link-local address is useless without the link's name, which only the system's own form has.
         if found.contains(where: \.isLinkLocal) { return [nil] }
         return DialOrder.order(found, preferred: memory.last(name), limit: dialling.limits.addresses)
     }
@@ -101,7 +101,7 @@ struct PostgresConnector: Sendable {
 
     private func start(_ host: PostgresAddress.Host, _ way: IPAddress?) -> OpaquePointer? {
         var options = address.options
-        // The name is still what a certificate must carry, and what a password is looked up for.
+        // The certificate must still carry the name, and the password is still looked up by the name.
         options["host"] = host.name
         options["hostaddr"] = way?.text ?? host.numeric
         options["port"] = host.port
@@ -124,7 +124,7 @@ struct PostgresConnector: Sendable {
         let names = (keywords + [nil]).map { UnsafePointer($0) }
         let texts = (values + [nil]).map { UnsafePointer($0) }
         guard let connection = PQconnectStartParams(names, texts, 0) else { return nil }
-        // The message is then a severity and a code, in no language and with no name in it.
+        // The message then consists of a severity and a code, without text in any language and without names.
         PQsetErrorVerbosity(connection, PQERRORS_SQLSTATE)
         return connection
     }
@@ -134,7 +134,7 @@ extension PostgresConnector {
     /// Connects, waiting for a server that is just starting or being replaced.
     func connectPatiently() throws(StoreError) -> PostgresSession {
         let end = ContinuousClock.now + limits.openingPatience
-        // Ends: each round connects, finds a fault that time does not mend, or comes nearer to the end.
+        // Ends, because each round connects, finds a fault that does not pass, or uses up time.
         while true {
             do { return try connect { ContinuousClock.now > end } } catch {
                 guard error.code == .unavailable, ContinuousClock.now < end else { throw error }

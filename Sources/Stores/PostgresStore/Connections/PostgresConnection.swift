@@ -35,7 +35,7 @@ struct Connection {
         }
     }
 
-    /// Doubles, with jitter: several processes must not come back at one moment.
+    /// Doubles, with jitter, so that several processes do not come back at the same moment.
     private func backOff(_ failures: Int) {
         let first = core.limits.reconnectAfter.wholeMilliseconds
         let most = core.limits.reconnectAtMost.wholeMilliseconds
@@ -48,8 +48,8 @@ struct Connection {
     }
 
     private func serve(_ session: PostgresSession) {
-        // Locks of a transaction that nobody will end would hold up everybody. Reclaiming insists; here the
-        // next connection tries again.
+        // Locks of an abandoned transaction would block everybody. Reclaiming waits until they are gone; here
+        // the next connection tries again.
         do { try core.lost.end(session) } catch { if session.isBroken { return } }
         while true {
             core.queue.expire()
@@ -77,7 +77,7 @@ struct Batch {
 
     /// Runs them, and answers each.
     func run(_ session: PostgresSession) {
-        // Ends: each round gives up, or is one of a few.
+        // Ends, because each round gives up or is one of a few.
         for round in 0...core.limits.retries {
             do {
                 for answer in try perform(session) { answer() }
@@ -85,7 +85,7 @@ struct Batch {
             } catch .refused(let state) where state.mayPass && round < core.limits.retries {
                 Pause.milliseconds(Int32(core.world.random(below: 10 << Int64(round))))
             } catch .refused(let state) where (state.blamesValues || state.isDamage) && jobs.count > 1 {
-                // One of them, or what it looked for; the others need not suffer for it.
+                // The fault is in one of them or in what it looked for; the others must not fail with it.
                 for job in jobs { Batch(core: core, jobs: [job], kind: kind).run(session) }
                 return
             } catch {

@@ -1,7 +1,7 @@
 import CPostgres
 import PushModel
 
-/// Five letters or digits of the SQL standard: what a server says has happened (PostgreSQL, appendix A).
+/// A SQLSTATE of five letters or digits, with which a server says what has happened (PostgreSQL, appendix A).
 struct SQLState: Sendable, Hashable {
     let text: String
 
@@ -17,11 +17,10 @@ struct SQLState: Sendable, Hashable {
     /// A page of a table or an index is damaged.
     var isDamage: Bool { family == "XX" }
 
-    /// A row was refused by the only check that there is: the store was closed by a copy
-    /// (`UpkeepSQL.bar`).
+    /// The only check constraint refused a row: a copy has closed the store (`UpkeepSQL.bar`).
     private var isBarred: Bool { text == "23514" }
 
-    /// What a call is told when a statement failed, and its transaction with it: nothing was written.
+    /// The error for a call whose statement, and so whose transaction, failed: nothing was written.
     var storeCode: StoreError.Code {
         if isBarred { return .moved }
         switch family {
@@ -44,12 +43,12 @@ struct SQLState: Sendable, Hashable {
 enum PostgresFault: Error {
     /// The server refused a statement: its transaction is undone, the connection stands.
     case refused(SQLState)
-    /// The connection is gone, or its answer came too late. `mayStand`: the commit had been sent.
+    /// The connection is lost, or its answer came too late. `mayStand`: the commit had been sent.
     case lost(mayStand: Bool)
     /// Decided by us.
     case store(StoreError)
 
-    /// What the caller is told, when nobody tries again.
+    /// The error for the caller, if there is no further try.
     var error: StoreError {
         switch self {
         case .refused(let state): StoreError(state.storeCode)

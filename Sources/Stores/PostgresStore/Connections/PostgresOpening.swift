@@ -3,11 +3,12 @@ import PushModel
 
 /// What is asked of a server before anything else, at every connection.
 enum PostgresOpening {
-    /// Sets the session's bounds, and looks whether its commits last.
+    /// Sets the session's bounds, and checks whether its commits are durable.
     ///
     /// Durable is: `fsync` and `full_page_writes` on, and `synchronous_commit` such that a commit waits for
     /// the disk of this server (`on`, `remote_apply`, `remote_write`), where no standby is named also
-    /// `local`. A server that says otherwise is refused, not overruled: who turned it off should know.
+    /// `local`. A server with other settings is refused, not overruled, so that the operator who turned them
+    /// off learns of it.
     static func prepare(
         _ session: PostgresSession, limits: PostgresLimits, purpose: PostgresConnector.Purpose
     ) throws(PostgresFault) {
@@ -37,8 +38,8 @@ enum PostgresOpening {
         }
     }
 
-    /// Every statement here finds its rows by an index, one by one. A plan that reads all of a table, or of
-    /// an index, is right while it is short, and stays when it has grown.
+    /// Every statement here finds its rows one by one through an index. A plan that reads a whole table or
+    /// index is right while it is short, and would stay in use when it has grown.
     static let planning = [
         ("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off"), ("enable_hashjoin", "off"),
         ("enable_mergejoin", "off"), ("enable_bitmapscan", "off")
@@ -67,7 +68,7 @@ enum PostgresOpening {
     }
 }
 
-/// What a server said when we came.
+/// What a server said when we connected.
 struct ServerFacts: Sendable, Hashable {
     var durability = Durability(fsync: "", fullPageWrites: "", commit: "", standbys: "")
     /// A primary, and not one that is kept from writing.

@@ -42,7 +42,7 @@ struct PostgresRace {
         _ tick: () -> Bool, _ start: (IPAddress?) -> OpaquePointer?
     ) throws(Lost) -> (connection: OpaquePointer, way: IPAddress?) {
         defer { for attempt in attempts { PQfinish(attempt.connection) } }
-        // Ends: each attempt has its time, and there are as many as ways.
+        // Ends, because each attempt has a deadline, and there are as many attempts as addresses.
         while !race.isLost, !tick() {
             while let number = race.start(at: .now) {
                 guard let connection = start(ways[number]) else {
@@ -88,7 +88,7 @@ struct PostgresRace {
                 attempt.wants == PGRES_POLLING_FAILED || PQstatus(attempt.connection) == CONNECTION_BAD
             guard isOver || attempt.end <= .now else { continue }
             let own = Self.fault(of: attempt.connection)
-            // What a server said tells more than that one does not answer.
+            // A server's refusal says more than the silence of another.
             if own.code != .unavailable { fault = own }
             PQfinish(attempt.connection)
             race.fail(attempt.number)

@@ -2,7 +2,7 @@ import CPostgres
 import Foundation
 import PushModel
 
-/// One statement to run: text that stands in `SQL/`, and its parameters.
+/// One statement to run: a text from `SQL/` and its parameters.
 struct Query {
     let statement: Statement
     var parameters = Parameters()
@@ -22,8 +22,8 @@ struct Backend: Sendable, Hashable {
 
 /// One connection, used by one thread.
 ///
-/// Statements go out in pipeline mode, several to an exchange, and one `Sync` ends it: what stands between
-/// two of them is one transaction unless `BEGIN` says otherwise (libpq 15, §34.5).
+/// Statements go out in pipeline mode, several in an exchange that one `Sync` ends: all statements between
+/// two of these are one transaction unless `BEGIN` says otherwise (libpq 15, §34.5).
 final class PostgresSession {
     private let connection: OpaquePointer
     /// How long an exchange may take.
@@ -45,7 +45,7 @@ final class PostgresSession {
         self.tick = tick
         PQsetnonblocking(connection, 1)
         PQenterPipelineMode(connection)
-        // Messages go nowhere but here: libpq would write them to standard error.
+        // Receives the server's messages, which libpq would write to standard error.
         PQsetNoticeReceiver(
             connection,
             { context, result in
@@ -63,8 +63,8 @@ final class PostgresSession {
 
     /// False once the server has ended the connection; asked before anything is sent on one that was idle.
     var isAlive: Bool {
-        // A farewell may stand in front of the end: what has come is read until nothing more has. A server
-        // that goes on talking unasked is none that we know.
+        // A farewell may come before the end, so everything that has arrived is read. A server that goes on
+        // sending without being asked is refused.
         for _ in 0..<Self.unaskedAtMost where !isBroken {
             var entry = pollfd(
                 fd: PQsocket(connection), events: Int16(POLLIN) | Int16(Self.peerClosed), revents: 0)
@@ -85,7 +85,7 @@ final class PostgresSession {
 
     /// Runs statements and waits for all their results.
     ///
-    /// - Parameter commits: whether their success makes something stand; then a lost answer is uncertain.
+    /// - Parameter commits: whether their success commits something; then a lost answer is uncertain.
     /// - Throws: `.refused` with the first refusal; what follows it was not run, and a transaction that was
     ///   open is undone.
     @discardableResult
@@ -102,13 +102,14 @@ final class PostgresSession {
             if PQtransactionStatus(connection) != PQTRANS_IDLE { try undo() }
             throw .refused(state)
         }
-        // An operator cut short the wait for a standby: it stands here, and is perhaps not where we promised.
+        // An operator cut short the wait for a standby: the commit stands here, but perhaps not on the
+        // standby as promised.
         if notices.isUnreplicated, commits { throw .lost(mayStand: true) }
         return isReplanning ? Array(answer.rows.dropFirst()) : answer.rows
     }
 
     private func replans(_ queries: [Query]) -> Bool {
-        // Some of what is run only once wants a transaction of its own.
+        // Some statements that run only once need a separate transaction.
         guard queries.allSatisfy(\.statement.isKept) else { return false }
         return plans.exchanged(at: .now)
     }
@@ -195,7 +196,7 @@ final class PostgresSession {
             let span = min((end - now).wholeMilliseconds + 1, Self.sliceMilliseconds)
             let ready = poll(&entry, 1, Int32(span))
             if ready > 0, PQconsumeInput(connection) == 0 {
-                // What came before the end may still tell why.
+                // Messages before the end may say why.
                 try take(&answer, asked, commits: commits)
                 if answer.isDone { return answer }
                 throw lose(mayStand: commits)
@@ -233,7 +234,7 @@ final class PostgresSession {
                 let (state, isFatal) = Self.refusal(result)
                 PQclear(result)
                 answer.place += 1
-                // The server ends the connection; whether it had committed is not said.
+                // The server ends the connection, and does not say whether it had committed.
                 if isFatal { throw lose(mayStand: commits) }
                 answer.refusal = answer.refusal ?? state
             }
@@ -257,7 +258,7 @@ final class PostgresSession {
     }
 }
 
-/// What the server says unasked. Nothing of it is kept but one fact.
+/// A message that the server sends unasked. Only one fact of it is kept.
 private final class Notices {
     /// A wait for a synchronous standby was cut short, by an operator or at a shutdown: the commit stands on
     /// this server alone (`SyncRepWaitForLSN`, `src/backend/replication/syncrep.c`).

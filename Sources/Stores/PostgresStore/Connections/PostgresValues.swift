@@ -201,7 +201,7 @@ final class Rows {
 extension Rows {
     func integer(_ row: Int, _ column: Int32, in range: ClosedRange<Int64>) -> Int64? {
         guard !isNull(row, column), let value = try? int(row, column), range.contains(value) else {
-            // A value of another type is none of ours.
+            // We do not write values of another type.
             return nil
         }
         return value
@@ -234,7 +234,7 @@ extension Rows {
         integer(row, column, in: 0...255).flatMap { PushClass(rawValue: UInt8($0)) }
     }
 
-    /// `nil` for none, too: nothing hangs on it but what a repeat is told.
+    /// `nil` also if there is none: only the answer to a repeat depends on it.
     func outcome(_ row: Int, _ column: Int32) -> OutcomeKind? {
         integer(row, column, in: 0...255).flatMap { OutcomeKind(rawValue: UInt8($0)) }
     }

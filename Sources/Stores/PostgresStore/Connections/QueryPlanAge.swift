@@ -1,8 +1,8 @@
-/// When a connection's prepared statements want new plans.
+/// When a connection's prepared statements need new plans.
 ///
 /// A plan that was made for an empty table reads all of an index, and goes on doing so when the table has
-/// grown. So plans are made anew after so many exchanges, four times as many, and so on, and at the latest
-/// after that span; it costs some milliseconds.
+/// grown. So plans are made again after a number of exchanges, then after four times as many, and so on, and
+/// at the latest after a given time; this costs some milliseconds.
 struct QueryPlanAge: Sendable {
     static let firstExchanges = 16
     static let span = Duration.seconds(10)

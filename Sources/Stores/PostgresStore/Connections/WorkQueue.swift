@@ -1,10 +1,10 @@
 import Foundation
 import PushModel
 
-/// What waits for a connection, and which connection may take it.
+/// The calls that wait for a connection, and which connection may take them.
 ///
-/// Calls of one kind are joined by the one that takes them. Of every kind some connections stay free for the
-/// others, and turns go round the kinds, so that a sweep or a flood of one kind holds up no other.
+/// The connection that takes calls joins those of one kind. No kind may use all connections, and the kinds
+/// take turns, so that a sweep or a flood of one kind does not delay the others.
 final class WorkQueue: @unchecked Sendable {
     // Safety: all state is touched under `guarded` alone.
 
@@ -42,7 +42,7 @@ final class WorkQueue: @unchecked Sendable {
         }
     }
 
-    /// Adds a call, which will hear one way or the other.
+    /// Adds a call, which will get an answer in any case.
     func add(_ job: Job, _ kind: Kind) {
         guarded.lock()
         let count = waiting[kind.rawValue].count - heads[kind.rawValue]
@@ -53,7 +53,7 @@ final class WorkQueue: @unchecked Sendable {
         if !isTaken { job.fail(StoreError(.unavailable)) }
     }
 
-    /// Puts calls back in front: their connection was lost before anything could stand.
+    /// Puts calls back in front: their connection was lost before anything could be committed.
     func putBack(_ jobs: [Job], _ kind: Kind) {
         guarded.lock()
         let isTaken = !isClosed
@@ -79,12 +79,13 @@ final class WorkQueue: @unchecked Sendable {
     func finish(_ kind: Kind) {
         guarded.lock()
         underWay[kind.rawValue] -= 1
-        // Others of this kind may wait for nothing but this.
+        // Other calls of this kind may wait for this only.
         guarded.signal()
         guarded.unlock()
     }
 
-    /// How long a thread that finds nothing to do waits for it: until settlements have had their company.
+    /// How long a thread that finds nothing to do waits: until settlements need not wait for company any
+    /// longer.
     private var idleSeconds: Double {
         let index = Kind.settle.rawValue
         guard heads[index] < waiting[index].count, underWay[index] < atOnce[index] else { return 1 }
@@ -93,8 +94,8 @@ final class WorkQueue: @unchecked Sendable {
             1, max(0.000_1, Double(left.components.attoseconds) / 1e18 + Double(left.components.seconds)))
     }
 
-    /// Nobody waits for a settlement but bookkeeping, so it looks for company: each commit that is spared is
-    /// one for those who wait.
+    /// Only bookkeeping waits for a settlement, so it waits for company: each commit that is saved is one for
+    /// the calls that do wait.
     private func isReady(_ index: Int) -> Bool {
         guard heads[index] < waiting[index].count, underWay[index] < atOnce[index] else { return false }
         guard index == Kind.settle.rawValue, !isClosed else { return true }
@@ -105,14 +106,14 @@ final class WorkQueue: @unchecked Sendable {
     private func next() -> (jobs: [Job], kind: Kind)? {
         let count = Kind.allCases.count
         for step in 0..<count {
-            // The lease first, then round the others.
+            // The lease first, then the others in turn.
             let index = step == 0 ? 0 : 1 + (turn + step - 1) % (count - 1)
             guard let kind = Kind(rawValue: index), isReady(index) else { continue }
             if step > 0 { turn = index % (count - 1) }
             let jobs = batch(index)
             underWay[index] += 1
-            // What is left, or another kind, may be for the next thread, and somebody must mind the time of
-            // settlements.
+            // The rest, or another kind, may be for the next thread, and one thread must watch the deadline
+            // of settlements.
             let settling = Kind.settle.rawValue
             if hasWork || heads[settling] < waiting[settling].count { guarded.signal() }
             return (jobs, kind)
@@ -143,7 +144,7 @@ final class WorkQueue: @unchecked Sendable {
         return jobs
     }
 
-    /// Ends calls that have waited too long. Every thread asks, whatever else it waits for.
+    /// Ends calls that have waited too long. Every thread calls it, whatever else it waits for.
     func expire() {
         let now = ContinuousClock.now
         guarded.lock()
@@ -159,7 +160,7 @@ final class WorkQueue: @unchecked Sendable {
         for job in late { job.fail(StoreError(.unavailable)) }
     }
 
-    /// Nothing more is taken; what waits fails.
+    /// Takes no more calls; those that wait fail.
     func close() {
         guarded.lock()
         isClosed = true
@@ -229,8 +230,8 @@ private struct Batching {
     private var isEmpty = true
     private var marks: Set<Digest16> = []
 
-    /// False when the call must wait for the next one: for its size, or because it brings a mark that an
-    /// earlier call of the batch brings, and is a repeat of that.
+    /// False when the call must wait for the next batch: because of its size, or because it has the mark of
+    /// an earlier call of the batch and is a repeat of that.
     mutating func admits(_ job: Job, limits: PostgresLimits) -> Bool {
         let fits = rows + job.rows <= limits.rowsPerBatch && bytes + job.bytes <= limits.bytesPerBatch
         guard isEmpty || (!job.isAlone && fits) else { return false }

@@ -1,22 +1,21 @@
 import PushModel
 
-/// Forgetting (decision 0035): what was deleted must not stand in the database's files for anyone who has the
-/// key file too.
+/// Forgetting (decision 0035): deleted content must not be left in the database's files, even for somebody
+/// who has the key file.
 ///
-/// A deleted row stays in its page until a vacuum, and its bytes in the page's hole after it; and in the log
-/// for as long as its segment is kept. So small tables are written anew, which leaves their old files empty
-/// at once, and then the log is switched and a checkpoint made, behind which the server removes older
-/// segments (with `wal_recycle = off`, which only an operator can set: else they are renamed and keep their
-/// bytes).
+/// A deleted row stays in its page until a vacuum, and its bytes stay in the page's gap after that, and in
+/// the log as long as its segment is kept. So small tables are rewritten, which empties their old files at
+/// once; then the log is switched and a checkpoint is made, after which the server removes older segments
+/// (with `wal_recycle = off`, which only an operator can set: else they are renamed and keep their bytes).
 package enum PostgresForgotten: Sendable, Hashable {
-    /// Nothing that was deleted before is in tables or log, as far as our rights reach.
+    /// As far as our rights allow, tables and log contain nothing that was deleted before.
     case all
-    /// The tables were written anew; the log goes with the server's own checkpoints, because the role may not
-    /// switch it (`pg_switch_wal`) or make one (`pg_checkpoint`).
+    /// The tables were rewritten; the log is removed with the server's own checkpoints, because the role may
+    /// not switch it (`pg_switch_wal`) or make one (`pg_checkpoint`).
     case tables
-    /// A table is too large to be written anew while a relay runs.
+    /// A table is too large to be rewritten while a relay runs.
     case tooLarge
-    /// Somebody was using a table for longer than forgetting waits.
+    /// A table was in use for longer than forgetting waits.
     case busy
 }
 
@@ -24,7 +23,7 @@ package enum PostgresForgotten: Sendable, Hashable {
 struct PostgresForgetting {
     let limits: PostgresLimits
 
-    /// - Parameter records: whether records were deleted too; else their table is left as it is.
+    /// - Parameter records: whether records were deleted too; otherwise their table is left as it is.
     func forget(records: Bool, _ session: PostgresSession) throws(PostgresFault) -> PostgresForgotten {
         var found = PostgresForgotten.all
         var tables = [(rewrite: HousekeepingSQL.rewriteOutbox, size: Int32(0))]
@@ -32,8 +31,8 @@ struct PostgresForgetting {
         do {
             var sizes = try session.run([Query(HousekeepingSQL.tableSizes)], commits: false)[0]
             if try sizes.int(0, 0) <= limits.vacuumBytes {
-                // Frees what has gone at the file's end, and holds nobody up: a table that was long only for
-                // what it no longer holds is then short enough.
+                // Frees the empty end of the file, without blocking anybody: a table that was long only
+                // because of deleted rows is then short enough.
                 try session.run([Query(HousekeepingSQL.vacuumOutbox)], commits: false)
                 sizes = try session.run([Query(HousekeepingSQL.tableSizes)], commits: false)[0]
             }
@@ -96,8 +95,8 @@ struct ForgettingSchedule {
         return deletions.records != forgotten?.records ? .everything : .pushes
     }
 
-    /// The larger the tables, the rarer: nobody can use them for a hundredth of the time at most. Anyone who
-    /// stands in the way is asked less and less often.
+    /// The larger the tables, the rarer the rounds: tables are blocked for a hundredth of the time at most.
+    /// If somebody keeps a table in use, rounds become rarer and rarer.
     mutating func tried(
         _ found: PostgresForgotten?, deletions: OwedCounts.Deletions, began: ContinuousClock.Instant,
         now: ContinuousClock.Instant, limits: PostgresLimits

@@ -1,13 +1,13 @@
 import PushModel
 
-/// Sweeps: what no longer counts is removed, a bounded number at a time.
+/// Sweeps: rows that no longer count are removed, a bounded number at a time.
 struct PostgresSweeping {
     let owner: Digest16
     let limits: PostgresLimits
     let floors: RowFloors
     let deaths: DeathClock
 
-    /// How many marks went; the sweep goes on while it is as many as it may be.
+    /// The number of removed marks; the sweep goes on while it is the most that is allowed.
     func dropMarks(_ session: PostgresSession) throws(PostgresFault) -> Int {
         let query = Query(HousekeepingSQL.dropMarks) { query in
             query.add(limits.aheadMilliseconds)

@@ -1,15 +1,15 @@
 import PushModel
 import Synchronization
 
-/// Below these nothing is left: what looks for the oldest row begins there.
+/// No rows are left below these values: searches for the oldest row begin there.
 ///
 /// While somebody holds an old snapshot, PostgreSQL keeps every row and index entry that was deleted
 /// since, and a look from the low end of an index walks over all of them: over millions in an hour.
 final class RowFloors: Sendable {
     private struct Floor<Value: Sendable>: Sendable {
         var value: Value
-        /// Then it is looked for from the beginning once, for what was passed over: a row that another
-        /// process had locked, or one that was written by a clock far behind.
+        /// Then one search starts from the beginning, for rows that were skipped: a row that another process
+        /// had locked, or one that was written by a clock far behind.
         var until: ContinuousClock.Instant
     }
 

@@ -2,10 +2,10 @@ import PushModel
 
 /// How often the server vacuums the tables of pushes while it can remove nothing from them (decision 0042).
 ///
-/// Somebody's old snapshot, a transaction that was left open or a slot keeps every row that has died since.
-/// The server goes by the number of dead rows and not by what came of its last look, so once a minute it
-/// reads all of them again. Behind a vacuum that left many, the next one waits until there are twice as many,
-/// and for ten minutes at most: the reading then costs each push the same, whatever has gathered.
+/// An old snapshot, an open transaction or a replication slot keeps every row that was deleted since. The
+/// server decides by the number of dead rows and not by the result of its last vacuum, so once a minute it
+/// reads all of them again. After a vacuum that left many, the next one waits until there are twice as many,
+/// and for ten minutes at most: the reading then costs each push the same, however many rows have gathered.
 struct VacuumPace {
     /// A table as the server's statistics show it.
     struct Sight {
@@ -15,15 +15,15 @@ struct VacuumPace {
         var vacuums: Int
         /// Since the last of these; nil where there was none.
         var sinceVacuum: Duration?
-        /// Dead rows, and inserted ones, behind which the server begins one; nil where the table says
-        /// nothing.
+        /// The numbers of dead and inserted rows from which the server begins a vacuum; nil if the table does
+        /// not set them.
         var threshold: Int?
         var insertThreshold: Int?
     }
 
     private var vacuums: [PacedTable: Int] = [:]
 
-    /// The threshold that a table should have; nil where it may stay as it is.
+    /// The threshold that a table should have; nil if it may stay as it is.
     ///
     /// A pair of equal thresholds above ours is our own work, of this process or another; any other number
     /// that is not the schema's is an operator's, who knows better.
@@ -42,7 +42,7 @@ struct VacuumPace {
         return nil
     }
 
-    /// This sight needs no further step.
+    /// This look needs no further step.
     mutating func saw(_ sight: Sight) { vacuums[sight.table] = sight.vacuums }
 
     /// Below the greatest that the server takes.
@@ -67,7 +67,8 @@ struct VacuumPacing {
     let limits: PostgresLimits
     let journal: Journal
 
-    /// Looks at both tables and changes what should be changed; what another holds is left for the next look.
+    /// Looks at both tables and changes what should be changed; a table that is locked is left for the next
+    /// look.
     func look(by pace: VacuumPace, _ session: PostgresSession) throws(PostgresFault) -> VacuumPace {
         var pace = pace
         for sight in try sights(session) {

@@ -1,13 +1,15 @@
 import PushModel
 
-/// All SQL that the engine runs stands in this folder, one file for each kind of row, but for the steps of
-/// `PostgresSchema`. Here: transactions, sessions, and what the others are made of.
+/// All SQL that the engine runs is in this folder, one file for each kind of row, except the steps of
+/// `PostgresSchema`. Here: transactions, sessions, and the parts of the others.
 ///
-/// Only what PostgreSQL's neighbours on the same wire have too: no `LISTEN`, no advisory lock, no function of
-/// our own. Every statement that a push passes finds its rows by an index (`PostgresQueryPlanTests`).
+/// Only features that other databases with PostgreSQL's protocol have too: no `LISTEN`, no advisory lock, no
+/// function of our own. Every statement that a push passes finds its rows by an index
+/// (`PostgresQueryPlanTests`).
 ///
 /// Locks are taken in one order: `heads`, then `outbox`, then `marks`, and rows of one table in the order of
-/// their keys where two processes can want the same ones. What a deadlock undoes all the same is run again.
+/// their keys where two processes can want the same ones. A transaction that a deadlock still undoes is run
+/// again.
 enum PostgresSQL {
     static let begin = Statement(1, "BEGIN")
     static let commit = Statement(2, "COMMIT")
@@ -63,8 +65,8 @@ enum PostgresSQL {
         "(CASE WHEN \(column) BETWEEN 0 AND \(RowBounds.counts.upperBound - 1) THEN \(column) + 1 ELSE 1 END)"
     }
 
-    /// What an owner has said of itself, or zero where that cannot be: all add it up, and would take no push
-    /// for what nobody owes.
+    /// The counts that an owner has reported, or zero for impossible ones: all processes add them up, and a
+    /// wrong sum would make them refuse pushes.
     static func owed(_ column: String) -> String {
         "(CASE WHEN \(column) BETWEEN 0 AND \(mostOwed) THEN \(column) ELSE 0 END)"
     }
@@ -84,8 +86,8 @@ enum PostgresSQL {
         """
     }
 
-    /// Until when somebody lives: what is years away was not written by a lease, and would keep for ever what
-    /// its owner has.
+    /// Until when an owner is alive: a time that is years away was not written by a lease, and would keep its
+    /// owner's pushes for ever.
     static func lease(_ column: String, _ ahead: String) -> String {
         """
         (CASE WHEN \(column) > \(clock(ahead)) + \(longestLease.wholeMilliseconds) THEN 0
