@@ -188,7 +188,9 @@ struct TidyTests {
 
     @Test("Files that the documentation names are there")
     func namedPaths() throws {
-        let pages = try Tree.texts(below: "docs", endings: ["md"]) + [("README.md", Tree.text("README.md"))]
+        let pages =
+            try Tree.texts(below: "docs", endings: ["md"])
+            + ["README.md", "CONTRIBUTING.md"].map { ($0, try Tree.text($0)) }
         let missing = pages.flatMap { path, text in
             Words.namedPaths(text).filter { !Tree.exists($0) }.map { "\(path): \($0)" }
         }
