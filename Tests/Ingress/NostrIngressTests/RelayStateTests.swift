@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 import WebSocket
 
-/// Draws 1, 2, 3: what in earnest nobody guesses.
+/// Draws 1, 2, 3, where a real generator draws numbers that nobody can guess.
 private final class Numbers: Sendable {
     private let last = Mutex(0)
 

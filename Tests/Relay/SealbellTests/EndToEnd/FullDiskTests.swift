@@ -160,7 +160,7 @@ struct FullDiskTests {
 }
 
 /// A file system of 32 MB in a file, mounted over a folder: ext4, which turns read-only at a fault of its own
-/// as disks do in earnest.
+/// as real disks do.
 final class SmallDisk {
     private let image = FileManager.default.temporaryDirectory.path + "/sealbell-disk-\(UUID().uuidString)"
     private var folder: String?
