@@ -141,7 +141,9 @@ struct RuleSelfTests {
             file("import ZulipPush", at: "Tests/Protocols/ZulipPushTests/A.swift")
         ]
         #expect(Self.sample.unused(files) == ["SQLiteStore declares GRDB"])
-        let includes = (path: "Sources/Stores/SQLiteStore/a.c", text: "#include <GRDB.h>\n#include \"GRDB.h\"\n")
+        let includes = (
+            path: "Sources/Stores/SQLiteStore/a.c", text: "#include <GRDB.h>\n#include \"GRDB.h\"\n"
+        )
         #expect(Self.sample.unused(files, c: [includes]).isEmpty)
     }
 

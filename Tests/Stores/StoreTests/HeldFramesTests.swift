@@ -37,7 +37,7 @@ import Testing
                 head(commits: commits && isLast)
                     .withUnsafeBytes { frames.write($0, offset, by: disk.write) },
                 [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: page)
-                    .withUnsafeBytes { frames.write($0, offset + 24, by: disk.write) },
+                    .withUnsafeBytes { frames.write($0, offset + 24, by: disk.write) }
             ]
         }
     }
@@ -209,7 +209,9 @@ import Testing
         let copy = folder.appendingPathComponent("copy").path
         for suffix in ["", "-wal", "-shm"] {
             try? FileManager.default.removeItem(atPath: copy + suffix)
-            if suffix != "-shm" { try? FileManager.default.copyItem(atPath: path + suffix, toPath: copy + suffix) }
+            if suffix != "-shm" {
+                try? FileManager.default.copyItem(atPath: path + suffix, toPath: copy + suffix)
+            }
         }
         let reader = try Connection(copy, vfs: "unix")
         defer { reader.close() }

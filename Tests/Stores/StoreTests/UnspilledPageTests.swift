@@ -32,7 +32,8 @@ struct UnspilledPageTests {
             let before = try Self.bytes(of: path + "-wal")
             for id in 0..<200 {
                 try db.execute(
-                    sql: "INSERT INTO scratch VALUES (?, ?)", arguments: [id, Data(repeating: 1, count: 3_000)])
+                    sql: "INSERT INTO scratch VALUES (?, ?)",
+                    arguments: [id, Data(repeating: 1, count: 3_000)])
             }
             return [before, try Self.bytes(of: path + "-wal")]
         }

@@ -186,8 +186,9 @@ package final class NextcloudUsers: Sendable {
     ///
     /// - Returns: whether it was there.
     package func drop(_ number: Int64, of user: OriginUser) async throws(OriginError) -> Bool {
-        guard try await read(user.name)?.registrations.devices.contains(where: { $0.tokenID == number })
-            ?? false
+        guard
+            try await read(user.name)?.registrations.devices.contains(where: { $0.tokenID == number })
+                ?? false
         else { return false }
         // First: whoever is killed in between still has the device to name, and nobody has a way in.
         try await ground.people.revoke(number, of: user.name)

@@ -19,7 +19,9 @@ extension GuideRehearsal {
     /// - Parameter servers: inside of `http`.
     func nginx(_ servers: String) async throws {
         let folder = "/etc/letsencrypt/live/push.acme.example"
-        try place.put("subjectAltName=DNS:push.acme.example,DNS:cloud.acme.example,DNS:chat.acme.example\n", at: "names")
+        try place.put(
+            "subjectAltName=DNS:push.acme.example,DNS:cloud.acme.example,DNS:chat.acme.example\n", at: "names"
+        )
         try await place.prepare(
             """
             set -e; mkdir -p \(folder) /var/log/nginx

@@ -155,7 +155,8 @@ struct CloudDoorTests {
                 running, password, "GET", "/ocs/v2.php/apps/notifications/api/v2/notifications")
             let whole = try #require(last.json["data"]?.array?.first)
             let line = try #require(whole["subject"]?.string)
-            #expect(line.hasPrefix("Kitchen: żż") && line.hasSuffix("ż…") && (1_020...1_024) ~= line.utf8.count)
+            #expect(
+                line.hasPrefix("Kitchen: żż") && line.hasSuffix("ż…") && (1_020...1_024) ~= line.utf8.count)
             let below = try #require(whole["message"]?.string)
             #expect(below.hasPrefix("żż") && below.hasSuffix("ż…") && (3_996...4_000) ~= below.utf8.count)
 
