@@ -16,8 +16,8 @@ struct ConfigCheckCommand: SealbellCommand {
         discussion: """
             Reads the configuration as serve does, looks at every file that it names, and makes a relay of \
             it in memory: no store is opened, no address taken, nothing sent. Prints a line for each \
-            finding: good, warning or FAULT. Ends with 0 when a relay would start with it, warnings or \
-            none; with 1 when it would start and something else needs mending, such as a certificate that \
+            finding: good, warning or FAULT. Ends with 0 when a relay would start with it, with or without \
+            warnings; with 1 when it would start but something else is wrong, such as a certificate that \
             has expired; with 78 when it would not start, or a reload would be refused.
             """)
 

@@ -10,10 +10,10 @@ struct DoctorCommand: SealbellCommand {
             and the push services' addresses.
             """,
         discussion: """
-            Changes nothing and sends no push, beside a running relay or without one. A running relay is \
-            asked for its lanes, alerts and last reload. Ends with 0 when \
-            nothing is wrong, 78 when the configuration or a file is, 69 when a port or a push service is \
-            out of reach, else 1.
+            Changes nothing and sends no push, beside a running relay or without one. It asks a running \
+            relay for its lanes, alerts and last reload. Ends with 0 when nothing is wrong, 78 when the \
+            configuration or a file is wrong, 69 when a port or a push service cannot be reached, \
+            otherwise 1.
             """)
 
     @OptionGroup var options: ConfigurationOptions

@@ -7,9 +7,9 @@ struct ForgetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "forget", abstract: "Deletes an origin, a realm, a device or all records of an address.",
         discussion: """
-            Records go in one commit, with the pushes that their devices are still owed, and within half a \
-            minute their bytes are in no file of the store any more. Devices \
-            and servers can register anew: to keep a server out, suspend it instead.
+            Deletes the records in one commit, with the pushes that are owed to their devices; within half \
+            a minute their bytes are in no file of the store. Devices and servers can register again: to \
+            keep a server out, suspend it instead.
             """,
         subcommands: subcommands(.standard))
 
@@ -51,8 +51,8 @@ struct ForgetAddressCommand: SealbellCommand {
         commandName: "address",
         abstract: "Forgets all registrations of one device token, over all origins and instances.",
         discussion: """
-            The token comes from standard input, or from a file. It is looked for under every bundle id of \
-            the configuration. Ends with 1 when nothing of it was known.
+            Reads the token from standard input or a file, and looks for it under every bundle id of the \
+            configuration. Ends with 1 when it found nothing.
             """)
 
     @Option(

@@ -30,8 +30,8 @@ struct KeysNewStorageCommand: SealbellCommand {
         commandName: "storage",
         abstract: "Makes the key file that seals the store.",
         discussion: """
-            The relay makes one itself at its first start; make it beforehand to back it up or to hand it \
-            to a service manager. An existing file is never overwritten: the store would be lost with it.
+            The relay makes one itself at its first start; make it beforehand to back it up or to give it \
+            to a service manager. An existing file is never overwritten: without it the store would be lost.
             """)
 
     @Option(help: ArgumentHelp("The key file, instead of the one of the configuration.", valueName: "file"))

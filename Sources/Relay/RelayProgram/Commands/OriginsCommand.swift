@@ -95,8 +95,8 @@ struct OriginsSuspendCommand: SealbellCommand {
         commandName: "suspend",
         abstract: "Refuses an origin from now on; it keeps its name and devices.",
         discussion: """
-            To the origin it looks as if its registration had been deactivated. A host name without port \
-            means every origin of that name, and none signs up under it until they are resumed.
+            The origin gets the answers of a deactivated registration. A host name without a port means \
+            every origin of that name, and nobody can sign up under it until they are resumed.
             """)
 
     @OptionGroup var origin: OriginArgument
@@ -151,11 +151,11 @@ struct OriginsQuotaCommand: SealbellCommand {
         commandName: "quota",
         abstract: "Limits one origin's pushes a minute, from its next call on.",
         discussion: """
-            It sets a pace, and refuses nothing at first: pushes above it are accepted and sent later, in \
-            order, urgent ones first. Only an origin that is ten minutes ahead of it hears 429 with \
-            Retry-After, or where a call holds pushes of several, its own are left out. Without a quota of \
-            its own an origin has the configuration's limits.pushes_per_minute. The quota holds from the \
-            origin's next call on, in every relay on the store, and outlives restarts and reloads.
+            The quota is a pace: pushes above it are accepted and sent later, in order, urgent ones first. \
+            Only an origin that is ten minutes ahead of it gets 429 with Retry-After; if a call has pushes \
+            of several origins, only this origin's are left out. An origin without a quota has the \
+            configuration's limits.pushes_per_minute. The quota holds from the origin's next call on, in \
+            every relay on the store, and survives restarts and reloads.
             """)
 
     @OptionGroup var origin: OriginArgument

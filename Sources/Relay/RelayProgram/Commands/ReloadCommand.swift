@@ -12,9 +12,9 @@ struct ReloadCommand: SealbellCommand {
         commandName: "reload",
         abstract: "Has the running relay read its configuration again, and says what came of it.",
         discussion: """
-            The relay gets SIGHUP, as by `kill -HUP`. With a fault in the configuration, or with a change \
-            that needs a restart, what was in force stays in force; the faults are said here and in the \
-            relay's log, and the status is 78. Meant for ExecReload of a systemd unit.
+            Sends SIGHUP to the relay, as `kill -HUP` does. If the configuration has a fault or a change \
+            that needs a restart, the former configuration stays in force, the faults are printed here and \
+            in the relay's log, and the status is 78. Meant for ExecReload of a systemd unit.
             """)
 
     @OptionGroup var server: RunningServerOptions

@@ -13,9 +13,9 @@ struct SandboxCommand: SealbellCommand {
         abstract: "Runs simulated push services alone, for a relay of your own set-up.",
         discussion: """
             \(Hosting.standard.simulated) that judge as the real services do, over TLS with an \
-            authority made on the spot, for the apps of the configuration. Addresses, authority and a \
-            control address stand in the state directory's run.json; keys and service accounts in its \
-            sandbox folder. SIGTERM and SIGINT end it.
+            authority made on the spot, for the apps of the configuration. The state directory's run.json \
+            has the addresses, the authority and a control address; its sandbox folder has keys and service \
+            accounts. SIGTERM and SIGINT end it.
             """)
 
     @OptionGroup var options: ConfigurationOptions

@@ -23,7 +23,7 @@ package struct ServeCommand: SealbellCommand {
         commandName: "serve", abstract: "Runs the relay until it is told to stop.",
         discussion: """
             SIGTERM and SIGINT drain and end; SIGHUP reads the configuration again. Standard error is the \
-            log; where that is JSON, every line is an object, those of a start that fails too.
+            log; if it is JSON, every line is an object, also when a start fails.
             """)
 
     @OptionGroup var options: ConfigurationOptions

@@ -11,9 +11,9 @@ struct StoreCheckCommand: SealbellCommand {
         abstract: "Reads a store: whether it is whole, and whether its rows open with the key file.",
         discussion: """
             Changes nothing, beside a running relay or without one. Without --all it opens a sample of the \
-            rows; with it all of them, and gives counts and digests, which are the same for two stores with \
-            the same rows. Ends with 1 when a row or the database is damaged, 78 when the key file does not \
-            fit or the schema is newer.
+            rows; with --all it opens every row and prints counts and digests, which are equal for two \
+            stores with the same rows. Ends with 1 when a row or the database is damaged, 78 when the key \
+            file does not fit or the schema is newer.
             """)
 
     @Argument(help: ArgumentHelp("The store, instead of the one of the configuration.", valueName: "url"))

@@ -17,11 +17,11 @@ struct StoreCopyCommand: SealbellCommand {
         commandName: "copy",
         abstract: "Moves everything in a store into an empty one.",
         discussion: """
-            Registrations, what is owed, and what tells repeats apart go with it, sealed as they are: the \
-            relay on the other store takes the same key file. Stop every relay on the source first. From \
-            the first row on no relay starts on the source any more, nor on the target before it is whole. \
-            A copy that was cut off goes on when the same command is given again. At the end both stores are \
-            read and compared.
+            Copies registrations, owed pushes and the marks of repeats, sealed as they are: the relay on \
+            the other store needs the same key file. Stop every relay on the source first. From the first \
+            row on no relay starts on the source, and none on the target before it is complete. To continue \
+            a copy that was interrupted, give the same command again. At the end both stores are read and \
+            compared.
             """)
 
     /// Between two lines of progress.
@@ -160,8 +160,8 @@ struct StoreReopenCommand: SealbellCommand {
         commandName: "reopen",
         abstract: "Lets relays start again on a store that was copied to another one.",
         discussion: """
-            For a copy that is not wanted. Both stores owe the same pushes: never start relays on both. A \
-            device that registered at the other one is not known to this one.
+            Use it to abandon a copy. Both stores owe the same pushes: never start relays on both. This \
+            store does not know devices that registered at the other one.
             """)
 
     @Argument(help: ArgumentHelp("The store: sqlite:PATH or postgresql://…", valueName: "url"))

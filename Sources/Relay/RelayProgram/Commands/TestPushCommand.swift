@@ -13,11 +13,11 @@ struct TestPushCommand: SealbellCommand {
         commandName: "test-push",
         abstract: "Sends a visible test alert to one device token, and prints the push service's answer.",
         discussion: """
-            The token comes from standard input, or from a file, never from the command line, where other \
-            users would see it. The push goes beside the queue, and through a halted lane too; it is not \
-            owed, and ends no registration. iOS shows the alert by itself; on Android it arrives as data \
-            (test, title, body), which the app shows or not. Ends with 0 when the service accepted \
-            it, 69 when no connection to the service came about, else 1.
+            Reads the token from standard input or a file, never from the command line, where other users \
+            would see it. The push bypasses the queue and goes through a halted lane too; it is not owed, \
+            and ends no registration. iOS shows the alert; on Android it arrives as data (test, title, \
+            body), and the app decides whether to show it. Ends with 0 when the service accepted it, 69 \
+            when no connection to the service could be made, otherwise 1.
             """)
 
     @Option(help: ArgumentHelp("The app of the configuration.", valueName: "name"))

@@ -8,16 +8,16 @@ struct StoreTrustClockCommand: SealbellCommand {
         commandName: "trust-clock",
         abstract: "Confirms that this machine's clock is right after no relay has run for a long time.",
         discussion: """
-            A relay whose clock is more than six hours ahead of the last time that its store knows ends \
-            nothing by it: what it owes and remembers stays, until the clock comes back or this is said. \
-            Look at the clock first: if it is wrong, set it instead. Without an argument the running relay \
-            is told; with a store, that store.
+            If a relay's clock is more than six hours ahead of the last time that its store knows, nothing \
+            expires by it: what the relay owes and remembers stays until the clock comes back or you run \
+            this command. Look at the clock first: if it is wrong, set it instead. Without an argument the \
+            command tells the running relay; with a store, it changes that store.
             """)
 
     @Argument(help: ArgumentHelp("A store: sqlite:PATH or postgresql://…", valueName: "url"))
     var url: String?
 
-    @Flag(help: "Yes, the clock is right, and what has ended by it may go.")
+    @Flag(help: "Yes, the clock is right, and what has expired by it may be deleted.")
     var yes = false
 
     @OptionGroup var password: DatabasePasswordOption

@@ -20,11 +20,11 @@ struct WhyPushCommand: SealbellCommand {
         abstract: "Says what became of one push: lane, attempts, answers; never its content or its token.",
         discussion: """
             The reference is the push's id: the apns-id that Apple's console shows, or what test-push \
-            printed. The relay knows the pushes it owes, and the latest answers since it started; what it \
-            does not know it says. Ends with 1 when it knows nothing of the push.
+            printed. The relay knows the pushes it owes, and the latest answers since it started, and says \
+            what it does not know. Ends with 1 when it knows nothing of the push.
 
-            The id of an origin's notification, 32 digits, is followed over both queues: the origin's calls \
-            to its relay, and the relay's pushes. Where the relay is another process, name it by --relay-at.
+            For the id of an origin's notification, 32 digits, it follows both queues: the origin's calls \
+            to its relay, and the relay's pushes. If the relay is another process, name it with --relay-at.
             """)
 
     @Argument(
