@@ -7,9 +7,9 @@ package enum EventSource: Sendable, Hashable {
 
 /// What becomes of stored events (docs/conformance/marmot.md).
 package enum NostrBacklog: String, Sendable, Hashable, CaseIterable {
-    /// What was there before this process listened is left alone: a hint that came while the server was
-    /// away is lost on purpose. What came while the connection of a running server was away is taken.
+    /// Events from before this process listened are ignored: hints that came while the server was away are
+    /// dropped on purpose. Events that came while the connection of a running server was down are taken.
     case live
-    /// They are taken, and the role drops what is older than its grace.
+    /// They are taken, and the role drops those that are older than its grace.
     case grace
 }

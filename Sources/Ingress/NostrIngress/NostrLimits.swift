@@ -8,8 +8,8 @@ package struct NostrLimits: Sendable {
     package static let relays = 16
 
     /// Bytes of events that wait for a worker, of all relays of an instance. Each relay may fill an equal
-    /// share of it: then its socket is not read, it waits, and nobody else does. What is not read in time
-    /// some relays drop (nostr-sdk's does), so a share holds what comes in a burst of seconds.
+    /// share of it: then its socket is not read, and only this relay waits. Some relays drop events that are
+    /// not read in time (nostr-sdk's does), so a share holds a burst of some seconds.
     package var queuedBytes = 32 << 20
     /// The least share: eight events of the largest size.
     package var leastShare = 2 << 20
@@ -23,37 +23,37 @@ package struct NostrLimits: Sendable {
     /// How long a wrap that falls to another process is held for the case that it has died: its lease, the
     /// renewal at which we read of its end, and as much again as that may be late.
     package var heldFor = Duration.seconds(35)
-    /// Wraps held, and their bytes: half a minute at a hundred a second. What comes beyond lets the
-    /// oldest go.
+    /// Wraps held, and their bytes: half a minute at a hundred a second. When there are more, the oldest is
+    /// dropped.
     package var heldEvents = 4_096
     package var heldBytes = 8 << 20
     /// A relay that cannot be reached is dialled once in half of this to the whole, for so long: most are
-    /// back within minutes, and what they hear then is not to wait for us. After that the doubling begins.
+    /// back within minutes, and their next events must not wait for us. After that the doubling begins.
     package var eagerRedial = Duration.seconds(1)
     package var eager = Duration.seconds(600)
     /// The same holds for a relay that ended a connection on which it had been listened at for so long; one
-    /// that drops them sooner is left in peace like one that fails.
+    /// that drops them sooner is treated like one that fails.
     package var steady = Duration.seconds(5)
-    /// Reconnecting otherwise: 1 s doubling to 60 s with full jitter (NIP-01 says nothing; relays ban who
-    /// dials much). The same for a subscription that a relay closed.
+    /// Reconnecting otherwise: 1 s doubling to 60 s with full jitter (NIP-01 says nothing; relays ban clients
+    /// that dial often). The same for a subscription that a relay closed.
     package var backoff = Backoff(base: .seconds(1), cap: .seconds(60), floorCap: .zero)
     /// After so long with a subscription in force, the next fault counts as the first (§5.1).
     package var health = Duration.seconds(60)
-    /// How long a challenge is waited for before the subscription is asked for: some relays challenge on
-    /// connecting and pass over what was asked before (§5.1). One round trip to the other side of the earth.
+    /// How long a challenge is waited for before subscribing: some relays challenge on connecting and ignore
+    /// earlier requests (§5.1). One round trip to the other side of the earth.
     package var greeting = Duration.milliseconds(300)
     /// The same for a relay whose document says that it asks for authentication.
     package var announcedGreeting = Duration.seconds(2)
     /// How long the answer to an authentication is waited for (§5.1).
     package var authentication = Duration.seconds(2)
-    /// A relay that says nothing of the end of its stored events is taken to have none left when so long none
-    /// came.
+    /// If a relay does not say the end of its stored events, they count as over when none has come for this
+    /// long.
     package var endOfStored = Duration.seconds(10)
     /// The same however many come: 6,000 wraps of 8 KiB, the most that a common relay gives, over 4 Mbit/s.
     package var storedEvents = Duration.seconds(120)
     /// An answer of so many stored events may be cut short by the relay's own bound (500 at strfry): the next
-    /// page is asked for, up to so many pages. Twenty thousand events are a hundred megabytes or so, and more
-    /// than a relay gives away without a grudge.
+    /// page is asked for, up to so many pages. Twenty thousand events are a hundred megabytes or so, which is
+    /// more than relays like to send.
     package var fullPage = 100
     package var pages = 40
     /// How long the answer to a published relay list is waited for.
@@ -61,12 +61,12 @@ package struct NostrLimits: Sendable {
     /// The relay list is published again after so long, for relays lose events (§5.1).
     package var listInterval = Duration.seconds(86_400)
     /// A subscription that a relay has refused with `blocked` or `restricted` is asked for again after the
-    /// first span, doubling to the second: the words are also said by relays that are short of room or have
-    /// not heard yet that somebody paid, and an operator may have mended it.
+    /// first span, doubling to the second: relays also say these words when they are short of room or do not
+    /// know yet that somebody has paid, and an operator may have fixed the cause.
     package var firstRefusalRest = Duration.seconds(60)
     package var refusalRest = Duration.seconds(3_600)
-    /// A relay that says a NOTICE may have ended the subscription with it: strfry up to 1.0 has no other
-    /// word. It is asked for anew, and again not before the first span, doubling to the second, has passed.
+    /// A relay that says a NOTICE may have ended the subscription with it: strfry up to 1.0 has no other word
+    /// for it. We subscribe again, and then not before the first span, doubling to the second, has passed.
     package var firstNoticeRest = Duration.seconds(60)
     package var noticeRest = Duration.seconds(3_600)
     /// Challenges of one connection that are answered: each costs signatures.

@@ -7,18 +7,18 @@ package struct SwarmLimits: Sendable {
     /// What both sides of a connection take as one message (deployed nodes and servers): the chain daemon's
     /// answer of 2,000 nodes has 500 KiB.
     package static let messageBytes = 10 << 20
-    /// One frame from a storage server: the largest push has 77 KB, the answer to one batch 200 KB. What is
-    /// longer ends the connection before it takes memory.
+    /// One frame from a storage server: the largest push has 77 KB, the answer to one batch 200 KB. A longer
+    /// one ends the connection before it takes memory.
     package static let nodeFrameBytes = 1 << 20
-    /// Messages of one connection that wait inside the library. Those beyond them are not read, and wait at
-    /// the other side.
+    /// Messages of one connection that wait inside the library. Further ones are not read, and wait at the
+    /// other side.
     package static let receiveBound = 16
     /// Messages to one node that wait: a greeting and a batch for each of two lanes.
     package static let sendBound = 16
     /// Sockets of the link's one context. A peer has three: its own and both ends of its monitor's; and there
     /// are as many again for those that are just being closed.
     package var sockets = 6 * SwarmFormLimits.nodes + 64
-    /// That the process has no room for another connection is told once in so long, however many wait.
+    /// How often it is logged, at most, that the process has no room for another connection.
     package var noRoomEvery = Duration.seconds(60)
     /// Files that one connected peer takes: the connection, and what wakes the three sockets.
     package static let filesPerPeer = 4
@@ -26,31 +26,32 @@ package struct SwarmLimits: Sendable {
     /// Messages taken from one node before the others have their turn.
     package static let messagesPerTurn = 16
 
-    /// Connections that are being made at once: each costs both sides an exchange of keys, and 2,000 nodes
-    /// must not all be dialled in one moment. A node that does not answer takes its place for ten seconds.
+    /// Connections that are being made at once: each costs both sides a key exchange, and 2,000 nodes must
+    /// not all be dialled at the same moment. A node that does not answer occupies its place for ten seconds.
     package var dialsAtOnce = 128
     /// From the first packet to the exchanged keys, and from there to the greeting (§10.1).
     package var dialDeadline = Duration.seconds(10)
-    /// How the addresses of the chain daemon's name are tried within it, one behind the other.
+    /// How the addresses of the chain daemon's name are tried within it, one after the other.
     package var dialling = DialOptions()
     /// A reply (§10.1).
     package var replyDeadline = Duration.seconds(15)
-    /// Replies in a row that a node owes before it is dialled anew.
+    /// Missing replies in a row after which a node is dialled again.
     package var strikes = 3
-    /// A node that owed a reply is shown everything again after so long.
+    /// How long after a missing reply a node is shown everything again.
     package var strikeRest = Duration.seconds(60)
     package var heartbeat = Duration.seconds(15)
     package var heartbeatTimeout = Duration.seconds(30)
     /// The ladder of pauses after an attempt that failed (§10.5), or a connection that did not last.
     package var ladder: [Duration] = [.seconds(10), .seconds(30), .seconds(60), .seconds(120)]
-    /// The same for the chain daemon. There is one of it, the operator's own and mostly on this machine, so
-    /// that an attempt burdens nobody; and before it is there, nothing at all is watched. One that comes up
-    /// after the relay is found within half a minute and a quarter.
+    /// The same for the chain daemon. There is only one, the operator's own and mostly on this machine, so
+    /// attempts are cheap; and without it nothing is watched. One that starts after the relay is found within
+    /// 38 s.
     package var daemonLadder: [Duration] = [
         .seconds(1), .seconds(2), .seconds(5), .seconds(10), .seconds(30)
     ]
-    /// A connection that stood so long has lasted: the next is tried in half of ``eagerRedial`` to the
-    /// whole. Whoever drops us sooner climbs the ladder, because each new connection is shown everything.
+    /// A connection of this age has lasted: the next is tried within half of ``eagerRedial`` to the whole. A
+    /// node that drops us sooner is redialled more and more slowly, because each new connection is shown
+    /// everything.
     package var steady = Duration.seconds(60)
     package var eagerRedial = Duration.seconds(1)
     /// Messages of one connection that nobody asked for, before it is ended.
@@ -69,22 +70,23 @@ package struct SwarmLimits: Sendable {
     package var readers = 4
     /// Storage servers forget a watch after 65 minutes (§10.3). It is shown again after a span between these.
     package var renewal = Duration.seconds(45 * 60)...Duration.seconds(55 * 60)
-    /// A batch that the store did not give is asked for again after so long.
+    /// How long after a failed reading a batch is asked for again.
     package var storeRest = Duration.seconds(2)
-    /// Rows that some node refuses for good, and by whom: what is beyond them is shown again with the next
+    /// Rows that some node refuses for good, with the nodes: further ones are shown again with the next
     /// renewal.
     package var votes = 16_384
-    /// Watches that nodes refuse are told to an operator for so long: beyond a renewal, with which they are
-    /// refused again unless something was mended.
+    /// How long refused watches are reported to an operator: longer than a renewal, with which they are
+    /// refused again unless the cause was fixed.
     package var refusedFor = Duration.seconds(90 * 60)
-    /// So many are told of, or all where there are fewer; and where there are many, one in so many.
+    /// The number of refused watches that is reported, or all if there are fewer; if there are many, one in
+    /// this many.
     package var refusedLeast = 3
     package var refusedPart = 100
 
     /// Watches of which one page of the registry is read: a MiB or so while it is looked through.
     package var rowsPerPage = 1_000
-    /// Registrations of this process are shown at once. Those of others on the same store are looked for so
-    /// often.
+    /// Registrations of this process are shown at once. How often those of other processes on the store are
+    /// looked for.
     package var lookEvery = Duration.seconds(1)
 
     /// The chain daemon's notices of blocks last 30 minutes (§10.2).
@@ -94,16 +96,16 @@ package struct SwarmLimits: Sendable {
     /// How long a node may still speak for the part of the ring that it had before: a block takes two
     /// minutes, and a node may be some behind.
     package var formerScope = Duration.seconds(10 * 60)
-    /// So many of them: one for each block of that time, and one more.
+    /// The number of such parts: one for each block of that time, and one more.
     package var formerScopes = 6
-    /// Between two questions for it.
+    /// Between two requests for it.
     package var nodesPause = Duration.seconds(1)
-    /// A list that cannot be read is asked for again after so long; one of less than half of the nodes is
-    /// believed when it comes again then.
+    /// How long after an unreadable list it is asked for again; a list with less than half of the nodes is
+    /// believed if it comes again then.
     package var doubtRest = Duration.seconds(30)
 
     /// Bytes of pushes that wait for a worker, of all nodes. Each node may fill an equal share of it; then
-    /// its connection is not read, and nobody else waits.
+    /// its connection is not read, and only this node waits.
     package var queuedBytes = 32 << 20
     /// The least share: one push of the largest size.
     package var leastShare = 128 << 10
@@ -113,24 +115,23 @@ package struct SwarmLimits: Sendable {
     /// (Benchmarks/README.md). More were not measured.
     package var workers = 32
 
-    /// A push that the store cannot take now is tried again after so long, behind the time that it was held
-    /// for. It keeps its worker, so that the queue fills, and behind it the nodes' connections wait; with all
-    /// workers so, 4 MiB.
+    /// How long after it was held a push that the store cannot take is tried again. It keeps its worker, so
+    /// the queue fills and the nodes' connections wait; with all workers busy, 4 MiB.
     package var takeAgain = Duration.seconds(2)
-    /// Rows that swarms have refused for good and that wait for the store, 512 KiB. One beyond them ends when
-    /// its signature is too old.
+    /// Rows that swarms have refused for good and that wait for the store, 512 KiB. Further ones end when
+    /// their signatures are too old.
     package var endings = 65_536
 
     /// Grain of all these spans.
     package var tick = Duration.milliseconds(200)
-    /// How often nodes are shared out among processes anew.
+    /// How often nodes are divided among processes again.
     package var shareEvery = Duration.seconds(1)
-    /// A process that reaches no node for so long leaves its share to others.
+    /// After this time without reaching any node, a process leaves its share to others.
     package var deafAfter = Duration.seconds(120)
-    /// A process that is told to stop, and is not alone, hears its nodes for so long; and so does any process
-    /// those that now fall to another. Others read within a renewal (5 s) that somebody has left, turn to
-    /// their nodes within ``shareEvery``, and connect and show in the rest. Longer, and a service manager's
-    /// patience would be used up.
+    /// How long a process that is told to stop, and is not alone, still listens to its nodes; any process
+    /// also listens this long to nodes that now fall to another. The others read within a renewal (5 s) that
+    /// a process has left, turn to its nodes within ``shareEvery``, and connect and show their watches in the
+    /// rest. A longer time would exceed a service manager's limit.
     package var handover = Duration.seconds(10)
 
     package init() {}

@@ -4,7 +4,7 @@ import PushModel
 package struct SwarmStatistics: Sendable, Hashable {
     /// Subscriptions in the rotation.
     package var watches = 0
-    /// Storage servers that the chain daemon told of, and those that fall to this process.
+    /// Storage servers that the chain daemon has listed, and those that fall to this process.
     package var nodes = 0
     package var ours = 0
     package var connected = 0
@@ -17,15 +17,15 @@ package struct SwarmStatistics: Sendable, Hashable {
     package var isDaemonConnected = false
     /// Pushes that wait for a worker.
     package var queued = 0
-    /// Pushes that nodes have told of since the start.
+    /// Messages that nodes have reported since the start.
     package var received = 0
-    /// Watches that nodes have refused of late; 0: too few to tell an operator of.
+    /// Watches that nodes have refused lately; 0: too few to report.
     package var refused = 0
 
     package init() {}
 
-    /// Whether nobody would tell of a message: no nodes are known, or none of those that fall to this process
-    /// is connected. One to which none falls leaves them to others.
+    /// Whether no node would report a message: no nodes are known, or none of those that fall to this process
+    /// is connected. A process without nodes leaves them to others.
     ///
     /// A chain daemon that is silent changes nothing as long as the nodes that it told of are there.
     package var hearsNobody: Bool { !hasNodes || ours > 0 && connected == 0 }

@@ -1,6 +1,6 @@
-/// Faults of one kind in a row, for an operator to be told of: of enough of them, over long enough.
+/// Faults of one kind in a row, for an alert when there are enough of them over enough time.
 ///
-/// One success ends it. Without one it ends by itself, since nobody knows any more what holds.
+/// One success ends it. Without one it ends after a while, because the state is then unknown.
 package struct FaultRun: Sendable {
     private let limits: FaultRunLimits
     private var count = 0
@@ -11,7 +11,7 @@ package struct FaultRun: Sendable {
 
     package mutating func failed(at now: ContinuousClock.Instant) {
         if let last, now - last >= limits.toldFor { succeeded() }
-        // More is said by a counter.
+        // A counter shows more.
         count = min(count + 1, limits.most)
         began = began ?? now
         last = now
@@ -19,7 +19,7 @@ package struct FaultRun: Sendable {
 
     package mutating func succeeded() { (count, began, last) = (0, nil, nil) }
 
-    /// How many there were; 0: too few to tell of.
+    /// How many there were; 0: too few to report.
     package func told(at now: ContinuousClock.Instant) -> Int {
         guard count >= limits.least, let began, let last, last - began >= limits.after,
             now - last < limits.toldFor
@@ -30,11 +30,11 @@ package struct FaultRun: Sendable {
 
 /// When an operator is told of faults in a row.
 package struct FaultRunLimits: Sendable, Hashable {
-    /// One or two may be one moment's, such as a restart of who is asked.
+    /// One or two may have a momentary cause, such as a restart of the node.
     package var least = 3
-    /// From the first to the last: a restart takes less.
+    /// From the first to the last: longer than a restart.
     package var after = Duration.seconds(60)
-    /// How long the last one is told of, if nothing is tried any more: as long as what lasts is repeated.
+    /// How long the last fault is reported if nothing more is tried: as long as the interval of reminders.
     package var toldFor = Duration.seconds(3_600)
     /// Counting beyond says nothing new.
     package var most = 1_000_000

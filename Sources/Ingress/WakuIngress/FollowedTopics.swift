@@ -1,7 +1,7 @@
 import PushModel
 import Synchronization
 
-/// The content topics that are listened to, by the four bytes that name one (`WakuTopic.id`).
+/// The content topics that we listen to, by the four bytes that name one (`WakuTopic.id`).
 ///
 /// The host keeps it up to date; the ingress asks it once for each message of the shard, before anything else
 /// of the message is looked at. A hundred thousand topics take one or two megabytes.
@@ -24,12 +24,11 @@ package final class FollowedTopics: Sendable {
     /// Follows these as well, from the next message on.
     package func follow(_ more: some Sequence<UInt32>) { state.withLock { $0.ids.formUnion(more) } }
 
-    /// Follows these no longer. Topics may share an id, so the host says it only of one that nobody is left
-    /// at.
+    /// Follows these no longer. Topics may share an id, so the host calls it only when nobody is left on it.
     package func leave(_ gone: some Sequence<UInt32>) { state.withLock { $0.ids.subtract(gone) } }
 
-    /// Follows these as well: with them all that was kept is there, and the ingress begins to listen. Said
-    /// once, when what the store knows has been read.
+    /// Follows these as well. With them the stored topics are complete, and the ingress begins to listen.
+    /// Called once, when the store has been read.
     package func begin(with all: some Sequence<UInt32>) {
         let waiting = state.withLock { state in
             state.ids.formUnion(all)

@@ -4,11 +4,11 @@ package import PushModel
 package typealias WakuError = CodedError<WakuErrorCode>
 
 package enum WakuErrorCode: String, PushErrorCode {
-    /// Nobody answered in time, or the node answered that it cannot now; it was asked until the deadline.
+    /// No answer came in time, or the node could not take it; it was asked until the deadline.
     case nodeAway
     /// The node does not take this message (400, 413).
     case refused
-    /// Too much waits to be published already.
+    /// Too many messages already wait to be published.
     case overloaded
 
     package var blame: Blame {

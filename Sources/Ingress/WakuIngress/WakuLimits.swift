@@ -9,50 +9,50 @@ package struct WakuLimits: Sendable {
     /// otherwise), and a sender waits three seconds for a report. Deployed servers poll their own node every
     /// 300 ms.
     package var poll = Duration.milliseconds(200)...Duration.milliseconds(300)
-    /// One answer to a poll: a node holds at most so much where it is told to keep thousands of messages. A
-    /// longer one is not read, and what it held is fetched from the store.
+    /// One answer to a poll: what a node holds at most if it is told to keep thousands of messages. A longer
+    /// one is not read, and its messages are fetched from the store.
     package var answerBytes = 64 << 20
     /// Messages of one answer that are read; the others are fetched from the store.
     package static let answerMessages = 65_536
-    /// Any other answer: a word, or a sentence of why not.
+    /// Any other answer: a word, or a sentence with a reason.
     static let wordBytes = 64 << 10
-    /// For one call. A node waits five seconds for the network itself.
+    /// For one call. A node itself waits five seconds for the network.
     package var callDeadline = Duration.seconds(10)
-    /// After a fault the node is asked again within this doubling span: it stands on this machine, where a
+    /// After a fault the node is asked again within this doubling span: it is on this machine, where a
     /// restart takes seconds.
     package var backoff = Backoff(base: .milliseconds(250), cap: .seconds(5), floorCap: .seconds(60))
-    /// The least time between a fault and the next call, whatever chance says.
+    /// The least time between a fault and the next call, whatever the random part.
     package var leastRest = Duration.milliseconds(50)
-    /// A node's cache of which an answer is as long as this may have been full: no node keeps fewer messages,
-    /// if it was not told so.
+    /// An answer of this length may come from a full cache: no node keeps fewer messages by default.
     package static let leastCache = 50
 
     // MARK: The store
 
-    /// How far back the store is asked at the start. The relay does not know when it was last there; clients
-    /// repeat a registration that nobody has answered for longer than this, and a notification older than
-    /// this wakes nobody for good.
+    /// How far back the store is asked at the start. The relay does not know when it was last running.
+    /// Clients repeat a registration without an answer for longer than this, and waking somebody for an older
+    /// notification is of no use.
     package var startReach = Duration.seconds(3_600)
-    /// How far back at most after a gap: the same, with a long night's absence of the node in view.
+    /// How far back at most after a gap: enough for a node that was away overnight.
     package var gapReach = Duration.seconds(12 * 3_600)
-    /// Stores take messages whose timestamp is up to 20 s away from their clock. So much is asked for around
-    /// a gap, with as much again for our own clock.
+    /// Stores take messages whose timestamp is up to 20 s away from their clock. This much more is asked for
+    /// around a gap, with as much again for our own clock.
     package static let timestampSlack = Duration.seconds(40)
     /// Messages of a page: the most that stores give.
     package static let pageMessages = 100
-    /// One page: a hundred messages of the largest size in base64, and what stands around them.
+    /// One page: a hundred messages of the largest size in base64, with their JSON.
     package static let pageBytes = 24 << 20
-    /// Pages of one gap: twelve hours at ten messages a second. What is behind them is given up, and said.
+    /// Pages of one gap: twelve hours at ten messages a second. Further pages are given up, which is
+    /// reported.
     package var pages = 5_000
-    /// A store that did not answer is asked again after so long, doubling: the node may have to find one
-    /// first.
+    /// How long after no answer a store is asked again, doubling: the node may have to find one first.
     package var storeBackoff = Backoff(base: .seconds(10), cap: .seconds(120), floorCap: .seconds(600))
-    /// Attempts in a row at one gap that bring nothing; then it is given up, and said. Some twenty minutes.
+    /// Attempts in a row that bring nothing, after which a gap is given up, which is reported. Some twenty
+    /// minutes.
     package var storeAttempts = 20
-    /// Between two gaps that are fetched: a node that fails often is not to be asked for its store each time.
+    /// Between two gaps that are fetched: the store of a node that fails often must not be asked each time.
     package var storeRest = Duration.seconds(5)
-    /// Messages whose hashes are remembered, twice over: what the store hands out again is passed over. Only
-    /// those of followed topics count, so that this is hours.
+    /// Messages whose hashes are remembered, twice over: those that the store returns again are skipped. Only
+    /// messages of followed topics count, so this lasts for hours.
     package static let seenMessages = 65_536
 
     // MARK: Messages
@@ -61,8 +61,8 @@ package struct WakuLimits: Sendable {
     package static let payloadBytes = 256 << 10
     /// An application's mark, which Status leaves empty (14/WAKU2-MESSAGE: 64 bytes).
     package static let metaBytes = 64
-    /// Bytes of messages that wait for a worker. When they are exceeded the node is not polled: it keeps what
-    /// it can, and the rest comes from the store.
+    /// Bytes of messages that wait for a worker. Above it the node is not polled: it keeps what it can, and
+    /// the rest comes from the store.
     package var queuedBytes = 16 << 20
     /// Messages that are taken in at once: each is opened, which costs public-key operations, and waits for
     /// the store.
@@ -70,35 +70,35 @@ package struct WakuLimits: Sendable {
 
     // MARK: Publishing
 
-    /// Calls at once that publish: a node hands a message to its peers within milliseconds.
+    /// Publishing calls at once: a node passes a message to its peers within milliseconds.
     package var publishersAtOnce = 4
-    /// Messages that wait for their turn to be published; more is refused. Two seconds' worth of reports at a
-    /// thousand a second.
+    /// Messages that wait to be published; more are refused. Two seconds' worth of reports at a thousand a
+    /// second.
     package var publishersWaiting = 2_048
-    /// Bytes of those: strangers ask for answers of a hundred kilobytes. What has less room than that left
-    /// still takes the many that are short.
+    /// Bytes of those: strangers ask for answers of a hundred kilobytes. When there is less room than that,
+    /// the many short ones are still taken.
     package var publishingBytes = 16 << 20
-    /// From the wish to publish to giving up: clients have long asked another server by then.
+    /// From the request to publish to giving up: by then clients have long asked another server.
     package var publishWithin = Duration.seconds(10)
     /// Between two attempts to publish one message.
     package var publishBackoff = Backoff(
         base: .milliseconds(200), cap: .seconds(2), floorCap: .seconds(2))
-    /// A node says 400 to what it will never take, and also while it does not listen on the topic: one that
-    /// was restarted is told to within a poll or two. So a message is refused when it was so often, with so
-    /// long in between.
+    /// A node answers 400 to a message that it will never take, and also while it does not listen on the
+    /// topic, which a restarted node is told to within a poll or two. So a message counts as refused after
+    /// this many such answers with this time between them.
     package var refusalsBelieved = 3
     package var refusalRest = Duration.milliseconds(500)
 
     // MARK: Watching
 
-    /// How often the node is asked how it is: peers that were gone for a shorter time nobody notices, and
-    /// beside twenty polls one more call is little.
+    /// How often the node's health is asked for: a shorter loss of peers goes unnoticed, and beside twenty
+    /// polls one more call costs little.
     package var healthEvery = Duration.seconds(5)
-    /// The answer to that: a node tells of each of its protocols.
+    /// The answer to that: a node reports on each of its protocols.
     package static let healthBytes = 64 << 10
     /// When an operator is told that the node takes no messages.
     package var refusals = FaultRunLimits()
-    /// How long an operator is told of a gap that was given up: as long as what lasts is repeated.
+    /// How long a gap that was given up is reported: as long as the interval of reminders.
     package var missedFor = Duration.seconds(3_600)
     /// Grain of what is shown.
     package var tick = Duration.seconds(1)

@@ -3,7 +3,7 @@ import StatusPush
 
 /// Where a Waku node's REST interface is (logos-delivery, formerly nwaku, or go-waku), and the paths of it.
 ///
-/// The node knows which topics are listened to and asks nobody who we are, so it stands on this machine, or
+/// The node knows which topics are followed and has no authentication, so it must be on this machine, or
 /// behind TLS.
 package struct WakuNode: Sendable, Hashable {
     /// Scheme, host and port, without a slash at the end.

@@ -1,65 +1,67 @@
 package import HTTPIngress
 package import PushModel
 
-/// What an operator must know without looking. Each is raised while it holds and cleared when it ends.
+/// A condition that an operator must know about without looking. Each is raised while it holds and cleared
+/// when it ends.
 package enum Alert: Sendable, Hashable {
-    /// The lane sends nothing but probes; the reason is the push service's literal word.
+    /// The lane sends only probes; the reason is the push service's literal word.
     case laneHalted(LaneName, Reason)
-    /// The lane has had something to send for a while, and no word of the push service; the reason is what
-    /// became of the last push.
+    /// The lane has had something to send for a while without an answer from the push service; the reason is
+    /// the result of the last push.
     case laneUnanswered(LaneName, Reason)
-    /// For a while no connection to the lane's push service has come about, whether or not there is something
+    /// For a while no connection to the lane's push service could be made, whether or not there is something
     /// to send.
     case laneUnreachable(LaneName)
     /// Pushes that grew too old before they could be sent, within the last hour.
     case custodyEnded(LaneName, Int)
-    /// The push that has been owed longest has been so for so many minutes.
+    /// The push that has been owed longest, and for how many minutes.
     case pushOverdue(minutes: Int)
-    /// The instance goes to its peers itself, and hears none of them.
+    /// The instance connects to its peers by itself, and hears none of them.
     case instanceUnheard(ConfiguredName)
     /// A server refuses what the instance publishes there so that senders find it.
     case instanceRefused(ConfiguredName, by: ConfiguredName)
-    /// The instance's peers refuse so many of the watches by which they would tell what concerns its users.
+    /// The instance's peers refuse this many of the watches by which they would report what concerns its
+    /// users.
     case watchesRefused(ConfiguredName, Int)
-    /// So often the instance's node has forgotten, before it was read, what nobody else had.
+    /// How often the instance's node dropped messages before they were read, and no store had them.
     case messagesMissed(ConfiguredName, Int)
-    /// So many answers in a row the instance's node has not taken.
+    /// The number of answers in a row that the instance's node has not accepted.
     case answersRefused(ConfiguredName, Int)
-    /// So many calls in a row the gateway has not taken that sends the instance's pushes.
+    /// The number of calls in a row that the gateway for the instance's pushes has not accepted.
     case gatewayFailing(ConfiguredName, Int)
     /// The outbox holds at least that share of its bound.
     case outboxFilling(percent: Int)
-    /// So many mebibytes are free where the store or the state lies.
+    /// The free mebibytes where the store or the state directory is.
     case diskLow(mebibytes: Int)
-    /// The store refuses writes; peers hear 503.
+    /// The store refuses writes; peers get 503.
     case storeFailing(StoreError.Code)
-    /// The store refuses what became of so many pushes, whatever else it takes. The same trouble to an
-    /// operator: it has the subject of ``storeFailing(_:)``.
+    /// The store refuses the outcomes of this many pushes, even if it accepts other writes. For an operator
+    /// it is the same trouble, so it has the subject of ``storeFailing(_:)``.
     case outcomesRefused(StoreError.Code, Int)
-    /// Days that are left, a begun one counted; 0 when it has ended.
+    /// Days that are left, rounded up; 0 when it has expired.
     case certificateExpiring(ConfiguredName, days: Int)
-    /// The storage keys lie where a backup of the database would take them along.
+    /// The storage keys are where a backup of the database would include them.
     case keyBesideDatabase
-    /// Owed pushes that do not open: nobody sends them.
+    /// Owed pushes that do not open and cannot be sent.
     case pushesSetAside(Int)
-    /// Records that cannot be read: their devices are unknown until they register anew.
+    /// Records that cannot be read: their devices are unknown until they register again.
     case recordsSetAside(Int)
     /// Whole hours by which the wall clock is ahead of what the store knows of time.
     case clockDoubted(hours: Int)
-    /// The listener turns calls away, no matter who makes them, for want of these; in the order of the list.
+    /// The listener refuses calls of any client because it has run out of these, in the order of the list.
     case doorStrained(ConfiguredName, [ListenerStrain])
 
     /// So many phones of an origin's realm got no answer of the relay for as long as it was asked, the first
     /// of them since then (RFC 3339).
     case registrationExpired(ConfiguredName, realm: String, Int, since: String)
-    /// The relay refuses an origin's realm, or who calls for it.
+    /// The relay refuses an origin's realm, or the origin itself.
     case registrationRefused(ConfiguredName, realm: String, RelayWord)
     /// The relay does not say which phones of an origin's realm are dead.
     case originStaleList(ConfiguredName, realm: String, RelayWord)
-    /// The last reload; the configuration of before is in force.
+    /// The last reload was refused; the former configuration is in force.
     case reloadRefused(ErrorCode)
 
-    /// How bad it is within its subject: what grows worse is told at once.
+    /// How bad it is within its subject: when it grows worse, that is told at once.
     var grade: Int {
         switch self {
         case .certificateExpiring(_, days: 0): 1
@@ -112,7 +114,7 @@ package enum Alert: Sendable, Hashable {
         case registrationRefused = "registration_refused"
         case originStaleList = "origin_stale_list"
         case reloadRefused = "reload_refused"
-        /// Not raised by anybody: the port's own word when it tells no more for a while.
+        /// Not raised by a condition: the port itself says that it tells no more for a while.
         case muted
 
         /// How often it is told again while it lasts.
@@ -123,7 +125,7 @@ package enum Alert: Sendable, Hashable {
                 .outboxFilling, .storeFailing, .doorStrained, .registrationExpired, .registrationRefused,
                 .muted:
                 .seconds(3600)
-            // Nothing is lost meanwhile, and who renews by hand does so by day.
+            // Nothing is lost meanwhile, and people renew certificates by day.
             case .instanceRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside,
                 .recordsSetAside, .clockDoubted,
                 .diskLow, .originStaleList, .reloadRefused:
@@ -274,16 +276,16 @@ package struct RelayWord: Sendable, Hashable {
     }
 }
 
-/// A trouble as it was told last: what outlasts the process that met it.
+/// A trouble as it was last told, in the form that outlives the process.
 package struct StandingAlert: Sendable, Hashable {
     package let subject: Alert.Subject
     package var sentence: String
     package var cause: String?
-    /// The worst that the operator has heard of.
+    /// The worst degree that the operator has been told.
     package var grade: Int
-    /// When the operator last heard that it holds.
+    /// When the operator was last told that it holds.
     package var toldAt: UnixTime
-    /// A process that is gone has met it, and nobody has met it since.
+    /// An earlier process met it, and nobody has met it since.
     package var isInherited = false
 
     package init(

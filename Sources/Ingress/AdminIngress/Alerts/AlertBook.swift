@@ -6,15 +6,15 @@ import PushModel
 /// lasts, and when it ends. A trouble that comes and goes is told at most once in ten minutes; then its end
 /// is told only if its beginning was.
 ///
-/// What a process before this one has told holds until somebody knows that it is over. It is told once more
-/// when this process meets it.
+/// An alert that an earlier process has told holds until it is known to be over. It is told once more when
+/// this process meets it.
 struct AlertBook {
     private struct Entry {
         var standing: StandingAlert
         var isRaised = true
         /// Whether the operator thinks that it holds.
         var isKnown = true
-        /// What it is about was exchanged since: if it is met again, that is news.
+        /// Its subject was replaced since: if the trouble is met again, that is new.
         var isOfBefore = false
     }
 
@@ -83,7 +83,7 @@ struct AlertBook {
         return notices
     }
 
-    /// Takes over what a process before this one has told. What this one has met itself stays as it is.
+    /// Takes over what an earlier process has told. Troubles that this process has met stay as they are.
     mutating func inherit(_ standing: [StandingAlert]) {
         for var standing in standing {
             if let entry = entries[standing.subject], entry.isRaised { continue }
@@ -93,8 +93,8 @@ struct AlertBook {
         }
     }
 
-    /// Another configuration is in force: what was over before may begin anew and be told, and what holds of
-    /// lanes, and is met again by the lane in its place, is told.
+    /// Another configuration is in force: troubles that were over may begin again and be told, and a lane's
+    /// trouble is told again if the new lane meets it.
     mutating func reloaded() {
         entries = entries.filter(\.value.isRaised)
         for (subject, entry) in entries where subject.kind == .laneHalted || subject.kind == .laneUnanswered {
@@ -112,8 +112,8 @@ struct AlertBook {
     }
 }
 
-/// How many notices an hour leave by webhook or mail: so many troubles at once are one trouble, and anyone
-/// who is told of it looks at the dashboard.
+/// How many notices an hour leave by webhook or mail: this many troubles at once are one trouble, and an
+/// operator who is told of it looks at the dashboard.
 struct AlertBudget {
     enum Word: Sendable, Hashable {
         case tell

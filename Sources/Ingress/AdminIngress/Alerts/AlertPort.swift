@@ -3,14 +3,14 @@ package import PushModel
 import ServiceLifecycle
 import Synchronization
 
-/// The one place through which an operator is told what they must know.
+/// The one place through which an operator is told of alerts.
 ///
 /// `raise` and `clear` may be called from anywhere at any rate: they take a short lock, write the log and set
 /// the gauge `sealbell_alert`. Sinks are served by `run`, behind a bounded queue and a budget of notices an
 /// hour; a sink that fails is tried three times.
 ///
-/// What an operator has been told stands on a shelf until its end has been told, so that the next process
-/// tells that end, or that it still holds (decision 0086).
+/// What an operator has been told is stored until its end has been told, so that the next process tells that
+/// end, or that it still holds (decision 0086).
 package final class AlertPort: Service, Sendable {
     private struct State {
         var ways: AlertWays
@@ -19,21 +19,21 @@ package final class AlertPort: Service, Sendable {
         var queue: [AlertNotice] = []
         var waiter: CheckedContinuation<Void, Never>?
         var isStopped = false
-        /// What the shelf has not heard of yet.
+        /// What the shelf has not stored yet.
         var unkept: Set<Alert.Subject> = []
         /// Ends that wait for the sinks: until then they stay on the shelf.
         var ending: [Alert.Subject: Int] = [:]
     }
 
-    /// Notices on their way to the sinks. Beyond, new ones are in log and gauge alone: anyone who has this
-    /// many untold troubles does not need one more mail.
+    /// Notices on their way to the sinks. Above that, new ones are only in log and gauge: an operator with
+    /// this many untold troubles does not need one more mail.
     private static let queued = 64
     private static let attempts = 3
     private static let pause = Duration.seconds(5)
     /// How often lasting troubles are looked at.
     private static let reminderGrain = Duration.seconds(60)
-    /// How often the shelf is asked again that did not take something, and what others have left: as long as
-    /// a lease is renewed.
+    /// How often a shelf that refused something is tried again, and looked at for what other processes have
+    /// left: as often as a lease is renewed.
     private static let shelfGrain = Duration.seconds(5)
 
     private let shelf: (any AlertShelf)?
@@ -54,18 +54,18 @@ package final class AlertPort: Service, Sendable {
         factory = metrics
     }
 
-    /// Exchanges the ways, as a reload does; what holds already is not told anew.
+    /// Replaces the sinks, as a reload does; troubles that already hold are not told again.
     package func adopt(_ ways: AlertWays) { state.withLock { $0.ways = ways } }
 
-    /// Another configuration comes into force; called before what it makes is.
+    /// Another configuration comes into force; called before its parts are.
     package func reloaded() { state.withLock { $0.book.reloaded() } }
 
-    /// Takes over what processes that are gone have told. Nothing is told of it before somebody knows more.
+    /// Takes over what earlier processes have told. Nothing is told about it before more is known.
     package func inherit() async {
         guard let standing = await shelf?.inherit(), !standing.isEmpty else { return }
         state.withLock { state in
             state.book.inherit(standing)
-            // What this process has met itself is written as it knows it.
+            // Troubles that this process has met are written as it knows them.
             state.unkept.formUnion(standing.map(\.subject))
         }
         for alert in standing where raised.contains(where: { $0.subject == alert.subject }) {
@@ -98,7 +98,7 @@ package final class AlertPort: Service, Sendable {
                 await self.serveSinks()
                 timers.cancelAll()
             }
-            // What was told in the last moment.
+            // The notices of the last moment.
             _ = await self.keepWhatIsDue()
         } onCancelOrGracefulShutdown: {
             let waiter = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
@@ -153,7 +153,7 @@ package final class AlertPort: Service, Sendable {
         }
     }
 
-    /// What is said instead of the hour's last notice.
+    /// The notice that replaces the hour's last one.
     private static func muted(_ notice: AlertNotice) -> AlertNotice {
         AlertNotice(
             .raised, Alert.Subject(kind: .muted, name: ""),

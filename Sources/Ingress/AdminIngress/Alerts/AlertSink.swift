@@ -1,6 +1,6 @@
 package import PushModel
 
-/// A way out for notices beside log and gauge: a webhook or a mail command.
+/// A destination of notices beside log and gauge: a webhook or a mail command.
 package protocol AlertSink: Sendable {
     /// For the log: `webhook`, `mail`.
     var way: NoteCode { get }
@@ -8,7 +8,7 @@ package protocol AlertSink: Sendable {
     func tell(_ notice: AlertNotice) async -> AlertDelivery
 }
 
-/// What became of one attempt to tell a notice.
+/// The result of one attempt to deliver a notice.
 package enum AlertDelivery: Sendable, Hashable {
     case told
     /// Somebody answered, and it was no success: an HTTP status, or the exit status of a command.
@@ -30,11 +30,12 @@ package struct AlertWays: Sendable {
     }
 }
 
-/// Where raised alerts stand over the end of the process that has told them.
+/// Where raised alerts are kept beyond the end of the process that has told them.
 package protocol AlertShelf: Sendable {
-    /// What processes that are gone have told, and nobody else has taken: this process's from now on.
+    /// Alerts that earlier processes have told and nobody else has taken over: they now belong to this
+    /// process.
     func inherit() async -> [StandingAlert]
-    /// Writes these, and removes what is written of those.
+    /// Writes the first, and removes what is stored of the second.
     ///
     /// - Returns: false when it could not; then the same is asked again.
     func keep(_ standing: [StandingAlert], dropping: [Alert.Subject]) async -> Bool

@@ -2,8 +2,7 @@ import Foundation
 package import PushModel
 import Synchronization
 
-/// Gives notices to a command of the operator, such as `sendmail -t`, as a whole message on its standard
-/// input.
+/// Gives notices to an operator's command, such as `sendmail -t`, as a whole message on its standard input.
 ///
 /// The command runs without a shell, with the arguments as configured; a run longer than the deadline is
 /// ended.
@@ -32,7 +31,8 @@ package struct MailCommandSink: AlertSink {
         command.standardOutput = FileHandle.nullDevice
         command.standardError = FileHandle.nullDevice
         let input = Pipe()
-        // A program that is started meanwhile would hold it open, and this one read on until that ended.
+        // A program that is started meanwhile would keep it open, and reading would go on until that program
+        // ended.
         for end in [input.fileHandleForReading, input.fileHandleForWriting] {
             _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
         }
@@ -64,7 +64,7 @@ package struct MailCommandSink: AlertSink {
         }
     }
 
-    /// By us when its time was over, or by somebody else.
+    /// Ended by us when its time was over, or by somebody else.
     private static let killed = AlertDelivery.failed(ErrorCode("command-killed"))
 
     private func message(_ notice: AlertNotice) -> String {

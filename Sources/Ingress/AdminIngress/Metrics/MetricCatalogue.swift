@@ -1,5 +1,5 @@
-/// What every family says of itself to anyone who scrapes it. A family without a line here is shown without
-/// one, and a test finds it; `docs/metrics.md` says the same at greater length, with the labels.
+/// The help line of every metric family in a scrape. A family without a line here is shown without one, and a
+/// test finds it; `docs/metrics.md` says the same at greater length, with the labels.
 package enum MetricCatalogue {
     /// Name → help: one line, without a backslash or a line break. Protocols have theirs beside it.
     package static let help: [String: String] =

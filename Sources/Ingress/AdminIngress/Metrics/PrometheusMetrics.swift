@@ -1,7 +1,7 @@
 package import CoreMetrics
 import Synchronization
 
-/// A value that is looked up when somebody scrapes, such as a backlog or the process's memory.
+/// A value that is looked up at a scrape, such as a backlog or the process's memory.
 package struct MetricSample: Sendable {
     package var name: String
     package var labels: [(String, String)]
@@ -86,7 +86,7 @@ package final class PrometheusMetrics: MetricsFactory {
         } ?? discarded
     }
 
-    // A series outlives the handles that write it, as a scrape would otherwise see counters fall.
+    // A series outlives the handles that write it; otherwise a scrape would see counters fall.
     package func destroyCounter(_ handler: any CounterHandler) {}
     package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}
     package func destroyMeter(_ handler: any MeterHandler) {}

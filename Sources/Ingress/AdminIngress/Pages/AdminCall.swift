@@ -2,9 +2,9 @@ package import HTTPIngress
 
 /// One call of an operator beyond the pages: a path of the admin face and what answers it.
 ///
-/// The face has checked who asks before `answer` sees anything. A call that changes something is a POST with
-/// a JSON body, and comes from no web page: a browser adds `Origin` to what a page sends, and asks before it
-/// sends JSON to another site, which is never allowed here.
+/// The face has authenticated the caller before `answer` sees anything. A call that changes something is a
+/// POST with a JSON body, and comes from no web page: a browser adds `Origin` to what a page sends, and asks
+/// before it sends JSON to another site, which is never allowed here.
 package struct AdminCall: Sendable {
     /// Largest body of a call: a device token of 4,096 characters, each of which may take two as JSON, or an
     /// id or host name, and names beside it.

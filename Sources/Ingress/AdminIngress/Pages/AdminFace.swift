@@ -1,9 +1,9 @@
 package import HTTPIngress
 package import PushModel
 
-/// The operator's face: metrics, health, status. For who holds the token, where there is one, else for
-/// loopback; nobody else, but for the two words of health. A token binds loopback too: a proxy may stand
-/// there and say nothing of whom it speaks for.
+/// The operator's face: metrics, health, status. If there is a token, only its holders get answers, otherwise
+/// only loopback; the two health paths answer everybody. A token is required on loopback too, because a proxy
+/// there may not say for whom it asks.
 ///
 /// Without a token, a request counts as loopback only when nothing suggests that somebody else stands behind
 /// it: no forwarding field, and a `Host` that is an address or `localhost`, since a web page can make a
@@ -72,7 +72,7 @@ package struct AdminFace: HTTPFace {
 
     package func respond(to inbound: HTTPInbound) async -> HTTPOutbound {
         if let refusal = refusal(of: inbound) {
-            // Whether it lives and is ready, a balancer or a container's supervisor asks, and has no token.
+            // A load balancer or a container supervisor asks for health, and has no token.
             guard let page = Page(rawValue: inbound.tag), page.isOpen else { return refusal }
             return guarded(await self.page(inbound, tells: false))
         }
@@ -83,7 +83,7 @@ package struct AdminFace: HTTPFace {
         return guarded(await call.answer(inbound))
     }
 
-    /// What no cache keeps and no browser takes for something else.
+    /// Fields that keep an answer out of caches and stop browsers from guessing its type.
     private func guarded(_ outbound: HTTPOutbound) -> HTTPOutbound {
         var answer = outbound
         answer.headers.append((name: "cache-control", value: "no-store"))
@@ -91,7 +91,7 @@ package struct AdminFace: HTTPFace {
         return answer
     }
 
-    /// - Parameter tells: whether who asks may see what fails.
+    /// - Parameter tells: whether the caller may see what fails.
     private func page(_ inbound: HTTPInbound, tells: Bool) async -> HTTPOutbound {
         guard inbound.method == .get || inbound.method == .head else {
             var answer = HTTPOutbound.text(405, "Only GET is answered here.")
@@ -162,7 +162,7 @@ package struct AdminFace: HTTPFace {
 
     // MARK: Health
 
-    /// That of the relay, or of the instance that a query names.
+    /// The readiness of the relay, or of the instance that a query names.
     private func readiness(_ inbound: HTTPInbound, tells: Bool) async -> HTTPOutbound {
         let health = await examination.health()
         guard let name = inbound.instanceNamed else {

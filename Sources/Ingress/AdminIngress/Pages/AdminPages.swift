@@ -139,8 +139,8 @@ enum AdminPages {
         "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
         + "frame-ancestors 'none'"
 
-    /// A page without script, which asks for itself again every five seconds. Of texts it holds configured
-    /// names, words of closed lists and sentences of ours; all are escaped all the same.
+    /// A page without scripts, which reloads itself every five seconds. Its texts are configured names, words
+    /// of closed lists and our own sentences; all are still escaped.
     static func dashboard(_ report: StatusReport, now: UnixTime) -> [UInt8] {
         let owed =
             report.outboxRows.map { "\($0) pushes owed, \(bytes(report.outboxBytes ?? 0))" }

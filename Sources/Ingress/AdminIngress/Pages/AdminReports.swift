@@ -29,7 +29,7 @@ package struct RoleCheck: Sendable {
     }
 }
 
-/// One lane as an operator sees it: no address, no origin, counts alone.
+/// One lane as an operator sees it: only counts, no address, no origin.
 package struct LaneReport: Sendable, Hashable {
     package enum State: String, Sendable, Hashable, CaseIterable {
         case open, halted, unanswered, waiting
@@ -72,7 +72,7 @@ package struct CertificateReport: Sendable, Hashable {
 /// The last reload.
 package struct ReloadReport: Sendable, Hashable {
     package var at: UnixTime
-    /// Why the configuration of before stays in force; `nil`: it does not.
+    /// Why the former configuration stays in force; `nil`: it does not.
     package var refusal: String?
 
     /// - Parameter refusal: an error's code.
@@ -87,7 +87,7 @@ package struct StatusReport: Sendable {
     package var version: NoteCode
     package var startedAt: UnixTime
     package var lanes: [LaneReport]
-    /// What is owed; `nil` when the store does not tell.
+    /// What is owed; `nil` when the store does not answer.
     package var outboxRows: Int?
     package var outboxBytes: Int?
     /// When the oldest owed push was accepted; `nil` when nothing is owed, or the store does not tell.

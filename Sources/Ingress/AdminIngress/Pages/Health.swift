@@ -1,12 +1,12 @@
 import PushModel
 
-/// What a relay's checks said at one moment.
+/// The results of a relay's checks at one moment.
 struct Health: Sendable {
     var checks: [(name: NoteCode, isWell: Bool)]
     /// A role that needs the checks is well only while they are.
     var roles: [(name: ConfiguredName, isWell: Bool)]
 
-    /// What all stand on is well, and some role is: one that is out leaves the others ready.
+    /// All common checks are well, and so is at least one role: a role that is out leaves the others ready.
     var isReady: Bool {
         checks.allSatisfy(\.isWell) && (roles.isEmpty || roles.contains(where: \.isWell))
     }
@@ -17,8 +17,8 @@ struct Health: Sendable {
 
 /// Asks all checks at once; one that is silent until the deadline is not well.
 struct Examination: Sendable {
-    /// For all checks of one question together. None of the relay's asks a store: it answers by what was seen
-    /// last, so that anybody may ask.
+    /// For all checks of one question together. None of the relay's checks asks a store: they answer from
+    /// what was seen last, so that anybody may ask.
     private static let deadline = Duration.seconds(2)
 
     let checks: [HealthCheck]

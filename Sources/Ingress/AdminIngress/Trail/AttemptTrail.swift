@@ -5,8 +5,8 @@ import Synchronization
 /// The last answers of this process, so that an operator can ask for the way of one push.
 ///
 /// Two rings of fixed size, one for acceptances and one for everything else, so that a flood of successes
-/// does not wash away the one fault that somebody asks about. Writing is one short lock and one store into
-/// memory that stands already; nothing is allocated.
+/// does not push out the one fault that somebody asks about. Writing takes one short lock and one store into
+/// existing memory; nothing is allocated.
 package final class AttemptTrail: Sendable {
     /// About 90 bytes each: together below 3 MiB, whatever the load.
     package static let acceptances = 8_192
@@ -17,7 +17,7 @@ package final class AttemptTrail: Sendable {
         var slots: [Attempt] = []
         /// The oldest, once all slots are taken.
         var next = 0
-        /// Answers that have been written over.
+        /// Answers that have been overwritten.
         var hasForgotten = false
 
         init(_ capacity: Int) {
@@ -45,9 +45,9 @@ package final class AttemptTrail: Sendable {
     package struct Found: Sendable, Hashable {
         /// In the order of their answers.
         package var attempts: [Attempt]
-        /// Acceptances before it are forgotten; `nil`: none of this process are.
+        /// Acceptances before this time are forgotten; `nil`: none of this process's are.
         package var acceptancesSince: UnixTime?
-        /// All other answers before it are forgotten; `nil`: none of this process are.
+        /// All other answers before this time are forgotten; `nil`: none of this process's are.
         package var faultsSince: UnixTime?
     }
 

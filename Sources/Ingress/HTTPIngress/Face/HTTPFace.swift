@@ -85,7 +85,7 @@ package enum IngressRefusal: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// What one instance shows to the network: its paths, and an answer to each request.
+/// The network side of one instance: its paths, and an answer to each request.
 ///
 /// The server has bounded size, rate and time of a request before a face sees it. A face bounds what follows:
 /// `respond` must end within ``IngressLimits/answer``.
@@ -97,9 +97,9 @@ package protocol HTTPFace: Sendable {
     /// Asked once, when a router is built.
     var routes: [HTTPRoute] { get }
     func respond(to inbound: HTTPInbound) async -> HTTPOutbound
-    /// Judges a request by its head alone, before room is given to a byte of its body: by its method, and by
-    /// presence and form of what is to prove who asks. Nothing may be looked up here, on the connection's
-    /// event loop. Not asked about bodies of 16 KiB at most, unless their sender waits to be told to go on.
+    /// Judges a request by its head alone, before a byte of its body gets room: by its method, and by the
+    /// presence and form of its credential. It runs on the connection's event loop, so it must not look
+    /// anything up. Not asked about bodies of 16 KiB at most, unless their sender waits to be told to go on.
     ///
     /// - Parameter head: with an empty body.
     /// - Returns: the answer that the request gets whatever its body is; `nil`: its body is read.

@@ -44,8 +44,8 @@ struct HTTPFields: Sendable {
     }
 }
 
-/// How long the names of a request's fields are, a bit each: a field that is asked for is mostly not there,
-/// and then no name has its length.
+/// The lengths of the names of a request's fields, one bit each: a field that is asked for is mostly absent,
+/// and then mostly no name has its length.
 struct NameLengths: Sendable {
     private var bits: UInt64 = 0
 

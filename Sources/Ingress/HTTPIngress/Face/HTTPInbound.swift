@@ -38,8 +38,8 @@ package struct HTTPInbound: Sendable {
     package let isSecure: Bool
     /// The ``HTTPRoute/tag`` of the route that matched.
     package let tag: Int
-    /// When the server answers in the face's place; `nil` for a request that was made by hand, or of which
-    /// the head alone is there.
+    /// When the server answers in the face's place; `nil` for a request that was made by hand, or if only its
+    /// head has arrived.
     package let answerBy: ContinuousClock.Instant?
 
     private let fields: HTTPFields

@@ -3,13 +3,13 @@ import Synchronization
 
 /// Calls that ended with 401, by client, and what that client may still ask.
 ///
-/// A stranger who tries credentials costs a look-up in the store each time. Beyond its share a client is told
-/// to wait by the head alone, unless the credential that it shows was good lately: behind one address may
-/// stand an honest origin beside a stranger, or beside one whose key is wrong.
+/// A stranger who tries credentials costs a look-up in the store each time. A client above its share is told
+/// to wait after the head alone, unless its credential was good lately: an honest origin may share an address
+/// with a stranger, or with an origin whose key is wrong.
 final class FailedCalls: Sendable {
     private struct State {
         var buckets: RateBuckets<ClientKey>
-        /// Digests; those of before are forgotten when as many came behind them.
+        /// Digests; the older ones are forgotten when as many newer ones have come.
         var good: Set<UInt64> = []
         var goodBefore: Set<UInt64> = []
 
@@ -56,14 +56,14 @@ final class FailedCalls: Sendable {
     ) {
         let isGood = (200..<300).contains(status)
         guard isGood || status == 401 else { return }
-        // Good ones before anybody has failed too: an origin that calls once an hour must not be shut out by
-        // a stranger of this minute.
+        // Good credentials are remembered even before anybody has failed: a stranger must not shut out an
+        // origin that calls once an hour.
         let shown = credential().map { digest($0, of: client, face) }
         state.withLock { state in
             if status == 401 { _ = state.buckets.take(1, of: client, now: world.instant()) }
             guard let shown else { return }
             guard isGood else {
-                // A path that asks for none may have called it good.
+                // A path that needs no credential may have counted it as good.
                 state.good.remove(shown)
                 state.goodBefore.remove(shown)
                 return

@@ -14,10 +14,10 @@ package struct IngressLimits: Sendable {
     /// a thousand origins that each keep one; twenty such clients are needed to fill the listener.
     package var clientConnections = 1_000
     /// Bytes of request bodies in memory over all connections, so that memory stays flat no matter who sends.
-    /// Room for sixteen of the largest calls that push (4 MiB). What follows are parts of it.
+    /// Room for sixteen of the largest calls that push (4 MiB). The following limits are parts of it.
     package var bufferedBytes = 64 * 1024 * 1024
-    /// The beginning of a body up to here is small. What every call but an analytics or a notify of hundreds
-    /// of devices stays within.
+    /// The beginning of a body up to here counts as small. All calls but an analytics upload or a notify of
+    /// hundreds of devices stay within it.
     package static let smallBodyBytes = 64 * 1024
     /// What large bodies hold beyond their beginnings: the last quarter is kept for small ones.
     package var largeBodiesBytes: Int { bufferedBytes / 4 * 3 }
@@ -25,17 +25,16 @@ package struct IngressLimits: Sendable {
     package var clientLargeBytes: Int { bufferedBytes / 4 }
     /// Beginnings of bodies of one client: 64 of full length, or thousands of the usual one.
     package var clientSmallBytes: Int { bufferedBytes / 16 }
-    /// A body of which fewer than ``stallBytes`` have come for so long stands still. It makes way when room
-    /// is wanted and its sender has not shown a credential that was good lately: a lost segment is sent again
+    /// A body of which fewer than ``stallBytes`` have come in this time is stalled. It is dropped when room
+    /// is needed and its sender has not shown a credential that was good lately: a lost segment is sent again
     /// within a second or two.
     package var stall = Duration.seconds(2)
     package static let stallBytes = 64 * 1024
-    /// A body of no more than that is judged with the whole request alone: it is mostly here with its head,
-    /// and the usual call is spared a second look at its credentials. What such bodies hold is bounded as
-    /// small.
+    /// A body up to this size is judged only with the whole request: it mostly arrives with its head, and
+    /// usual calls save a second look at their credentials. The memory of such bodies is bounded as small.
     package static let unjudgedBodyBytes = 16 * 1024
-    /// A body that the head has decided against is read past, and not kept, so that the connection can go on,
-    /// when its length is told and is no more than that. A longer one costs the connection.
+    /// If the head was refused, a body of known length up to this size is read and discarded, so that the
+    /// connection can go on. A longer one ends the connection.
     package static let passedBodyBytes = 64 * 1024
     /// From the first byte of a head (over TLS: from accepting) to its end.
     package var head = Duration.seconds(10)
@@ -46,16 +45,16 @@ package struct IngressLimits: Sendable {
     /// From the end of the head to the end of any body: the largest must come at 180 KiB a second. Otherwise
     /// anyone who sends as slowly as is allowed would hold 16 MiB for more than four minutes.
     package var bodyTotal = Duration.seconds(90)
-    /// From the first byte of a request to its answer, whoever has not answered by then. An origin gives a
-    /// call up after 15 s (docs/conformance/zulip.md), and a proxy before us and the ways there and back take
-    /// some of them.
+    /// From the first byte of a request to its answer, whatever has delayed it. An origin gives a call up
+    /// after 15 s (docs/conformance/zulip.md), and a proxy before us and the ways there and back take some of
+    /// them.
     package var answer = Duration.seconds(12)
-    /// From the last byte of a request to its answer at least: who sends for long waits from then on.
+    /// From the last byte of a request to its answer at least, for senders that take long.
     package var answerLeast = Duration.seconds(5)
     /// At the admin listener, whose caller waits for 30 s: a test push asks two environments in turn.
     package static let operatorAnswer = Duration.seconds(30)
-    /// At a listener whose clients wait for what has not happened yet: they are answered after 25 s of
-    /// silence (docs/configuration.md, `origin`), and a wait for the store may come behind it.
+    /// At a listener whose clients wait for future events: they are answered after 25 s of silence
+    /// (docs/configuration.md, `origin`), and a wait for the store may come behind it.
     package static let pollAnswer = Duration.seconds(40)
     /// From an answer until the peer has taken it.
     package var flush = Duration.seconds(30)
@@ -66,9 +65,9 @@ package struct IngressLimits: Sendable {
     package var linger = Duration.seconds(2)
     /// From the end of accepting until the last connection is cut at a graceful stop.
     package var drain = Duration.seconds(15)
-    /// How long a kept connection may stay quiet at a stop: a request that comes within it is answered, with
-    /// word that it was the last. Those who wait for a successor in the socket's queue wait that much longer,
-    /// of the 15 s after which an origin gives up (docs/conformance/zulip.md).
+    /// How long a kept connection may stay quiet at a stop: a request that comes within it is answered, and
+    /// told that it was the last. Clients that wait in the socket's queue for the next process wait that much
+    /// longer, of the 15 s after which an origin gives up (docs/conformance/zulip.md).
     package var lastChance = Duration.seconds(2)
     /// Connections that may wait to be accepted, while a successor starts above all; the system's own bound
     /// (`net.core.somaxconn`) is below it.
@@ -79,14 +78,14 @@ package struct IngressLimits: Sendable {
     /// twenty thousand connections takes less than a millisecond.
     package var sweep = Duration.milliseconds(250)
     /// Parts (heads, pieces, ends) of later requests that may wait behind the one being answered; a client
-    /// that sends more in one read loses the connection behind the answer.
+    /// that sends more in one read loses the connection after the answer.
     package var waitingParts = 64
 
     /// How long accepting pauses when the system has no descriptor or no memory for another connection:
     /// asking again at once costs a core and gets nothing.
     package static let acceptPause = Duration.milliseconds(250)
-    /// For so long behind the last call that was turned away for want of room an operator is told that the
-    /// listener is strained.
+    /// How long after the last call that was refused for lack of room the alert about a strained listener
+    /// lasts.
     package var strainLasts = Duration.seconds(60)
 
     package init() {}
@@ -94,7 +93,7 @@ package struct IngressLimits: Sendable {
     /// Pushes a minute of one origin (docs/configuration.md), divided among the relays on one store.
     package static let pushesPerMinute = 60_000
     /// Calls a minute of one client that end with 401, at each listener of each process: a server whose key
-    /// was changed asks a few times a minute. Beyond, only credentials that were good lately are looked at.
+    /// was changed asks a few times a minute. Above it, only credentials that were good lately are looked at.
     package static let failedPerMinute = 600
     /// Digests of such credentials, 8 bytes each, in each of two generations: as many origins as call often.
     package static let goodCredentials = 10_000

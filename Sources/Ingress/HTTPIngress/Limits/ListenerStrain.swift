@@ -1,7 +1,7 @@
 import PushModel
 import Synchronization
 
-/// What a listener has turned somebody away for want of, no matter who had it.
+/// What a listener had run out of when it refused a call, whoever used it.
 package enum ListenerStrain: String, LogSafe, Hashable, CaseIterable {
     /// Memory for bodies.
     case bodies
@@ -28,7 +28,7 @@ package enum ListenerStrain: String, LogSafe, Hashable, CaseIterable {
 final class StrainBook: Sendable {
     private struct State {
         var last: [ListenerStrain: ContinuousClock.Instant] = [:]
-        /// `nil`: nobody was told anything yet.
+        /// `nil`: nothing was reported yet.
         var told: Set<ListenerStrain>?
     }
 
@@ -45,9 +45,8 @@ final class StrainBook: Sendable {
         state.withLock { $0.last[strain] = now }
     }
 
-    /// What strains the listener now, if that is another word than the last one. That nothing does is the
-    /// first word of a listener that has been without strain for so long: the process before it may have said
-    /// otherwise.
+    /// What strains the listener now, if that has changed since the last report. A new listener first reports
+    /// after a while that nothing does, because the earlier process may have reported something.
     func change(at now: ContinuousClock.Instant) -> Set<ListenerStrain>? {
         state.withLock { state in
             let lasts = lasts

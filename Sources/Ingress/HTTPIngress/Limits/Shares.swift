@@ -1,9 +1,10 @@
 package import PushModel
 
-/// Who holds how much of a listener: connections, and bytes of bodies, in all and for each client.
+/// How much of a listener is in use, in all and by each client: connections, and bytes of bodies.
 ///
-/// A body's first 64 KiB are small and the rest is large; see ``IngressLimits/bufferedBytes``. Holders alone
-/// are remembered, so the table has at most as many rows as there are connections and requests.
+/// A body's first 64 KiB are small and the rest is large; see ``IngressLimits/bufferedBytes``. Only clients
+/// that use something are remembered, so the table has at most as many rows as there are connections and
+/// requests.
 package struct Shares {
     package enum Grant { case granted, clientFull, full }
 
@@ -51,7 +52,7 @@ package struct Shares {
         let (small, more) = Self.parts(count, behind: received)
         let place = held.index(forKey: client)
         let now = place.map { held.values[$0] } ?? Held()
-        // First, because one that has more than its share is no sign that the listener is too small.
+        // First, because a client above its share does not show that the listener is too small.
         guard small == 0 || now.small + small <= limits.clientSmallBytes,
             more == 0 || now.large + more <= limits.clientLargeBytes
         else { return .clientFull }
@@ -69,7 +70,7 @@ package struct Shares {
         return .granted
     }
 
-    /// Whether what is full is the room of large bodies alone.
+    /// Whether only the room of large bodies is full.
     package func lacksLarge(_ count: Int) -> Bool { bytes + count <= limits.bufferedBytes }
 
     /// Gives a body's room back.

@@ -1,6 +1,6 @@
 import PushModel
 
-/// Bodies that are arriving and hold more than most requests do, and since when each stands still.
+/// Bodies that are arriving and use more memory than most requests, and since when each is stalled.
 struct StandingBodies {
     typealias ID = UInt64
 
@@ -39,11 +39,11 @@ struct StandingBodies {
 
     func contains(_ id: ID) -> Bool { bodies[id] != nil }
 
-    /// - Returns: `nil`: it has made way already.
+    /// - Returns: `nil`: it was already dropped.
     @discardableResult
     mutating func remove(_ id: ID) -> Body? { bodies.removeValue(forKey: id) }
 
-    /// Takes out the one that has stood still longest.
+    /// Takes out the one that has been stalled longest.
     ///
     /// - Parameter isLarge: only a body that is more than small makes the room that is wanted.
     mutating func takeStalled(
@@ -53,7 +53,7 @@ struct StandingBodies {
             id != asking && !body.isProven && now - body.markedAt >= span
                 && (!isLarge || body.received > IngressLimits.smallBodyBytes)
         }
-        // Of those that stopped in one moment the one that began first.
+        // Of those that stalled at the same moment, the one that began first.
         let oldest = stalled.min { ($0.value.markedAt, $0.key) < ($1.value.markedAt, $1.key) }
         guard let oldest else { return nil }
         return bodies.removeValue(forKey: oldest.key)

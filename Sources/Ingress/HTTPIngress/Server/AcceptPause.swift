@@ -6,10 +6,10 @@ import Glibc
 import Darwin
 #endif
 
-/// Stands in a listening socket's pipeline, and pauses accepting when the system has no descriptor left.
+/// A handler in a listening socket's pipeline that pauses accepting when the system has no descriptor left.
 ///
-/// The socket stays readable as long as somebody waits in its queue, so that asking again at once would go on
-/// without end. Who waits is served when there is room again.
+/// The socket stays readable as long as a client waits in its queue, so accepting again at once would spin.
+/// Waiting clients are served when there is room again.
 final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = Any
 
@@ -18,7 +18,7 @@ final class AcceptPause: ChannelInboundHandler {
     private var isPaused = false
 
     /// - Parameter isStopping: whether accepting has ended for good; then it is not taken up again.
-    /// - Parameter note: hears of each connection that the system had no room for.
+    /// - Parameter note: called for each connection that the system had no room for.
     init(isStopping: @escaping @Sendable () -> Bool, note: @escaping @Sendable () -> Void) {
         self.isStopping = isStopping
         self.note = note

@@ -17,7 +17,7 @@ let continueBytes: StaticString = "HTTP/1.1 100 Continue\r\n\r\n"
 extension ByteBuffer {
     /// Appends a whole answer: head and body in one buffer, hence one write, and room for them once.
     ///
-    /// There is no `Server` field: what runs here is nobody's business.
+    /// There is no `Server` field, so that the answer does not show what runs here.
     mutating func writeAnswer(_ answer: HTTPOutbound, _ frame: AnswerFrame, date: [UInt8]) {
         let bodiless = answer.status == 204 || answer.status == 304
         let reason = HTTPResponseStatus(statusCode: answer.status).reasonPhrase
@@ -66,7 +66,7 @@ extension ByteBuffer {
     }
 }
 
-/// Writes an answer into room that was reckoned for it. What would go beyond it is left out.
+/// Writes an answer into room that was computed for it. Bytes beyond it are left out.
 private struct AnswerCursor {
     private let room: UnsafeMutableRawBufferPointer
     private(set) var count = 0
@@ -94,7 +94,7 @@ private struct AnswerCursor {
         text.withUTF8 { put(bytes: UnsafeRawBufferPointer($0)) }
     }
 
-    /// A line break in a value would begin a field of somebody else's making.
+    /// A line break in a value would let a peer add a field.
     mutating func put(value: String) {
         var value = value
         value.withUTF8 { bytes in

@@ -2,7 +2,7 @@ import CoreMetrics
 import NIOCore
 import PushModel
 
-/// Stands where there is no room for a connection: one answer without a question, then the end.
+/// The handler of a connection for which there is no room: it sends one answer without reading, then closes.
 final class FullConnection: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

@@ -4,13 +4,13 @@ import NIOHTTP1
 import NIOTLS
 import PushModel
 
-/// One connection: requests one after the other, each answered before the next is looked at.
+/// One connection: takes requests one after the other, and answers each before it looks at the next.
 ///
-/// Phases: `idle` → `reading` → `answering` → `flushing` → `idle`; one that ends goes to `lingering`: our
-/// side is closed, and what the client still sends is thrown away until it ends too, or the bound does. A
-/// socket that is closed with bytes unread, or before bytes that are on their way, would be reset, and with
-/// it the answer that the client has not read yet. Everything runs on the
-/// connection's event loop.
+/// Phases: `idle` → `reading` → `answering` → `flushing` → `idle`; a connection that ends goes to
+/// `lingering`: our side is closed, and further bytes of the client are discarded until it ends too or a
+/// deadline passes. Closing a socket with unread bytes, or before bytes that are on their way, would reset
+/// it, and the client would lose an answer that it has not read yet. Everything runs on the connection's
+/// event loop.
 final class HTTPConnection: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundIn = ByteBuffer
@@ -40,7 +40,7 @@ final class HTTPConnection: ChannelDuplexHandler {
     /// Parts of later requests, in order.
     private var waiting = CircularBuffer<HTTPServerRequestPart>()
     private var isReadHeld = false
-    /// The connection ends with the next answer, for too much is waiting behind it.
+    /// The connection ends with the next answer, because too much is waiting behind it.
     private var endsNext = false
     /// What is wrong with the bytes behind the parts that wait.
     private var faultBehind: IngressRefusal?
@@ -59,8 +59,8 @@ final class HTTPConnection: ChannelDuplexHandler {
         socketKey = holder ?? core.key(of: socket)
         self.holder = holder
         self.isTLS = isTLS
-        // A TLS handshake is part of the first head: who opens a socket and says nothing holds keys and
-        // buffers.
+        // A TLS handshake is part of the first head, because a client that opens a socket and sends nothing
+        // holds keys and buffers.
         isHeadBegun = isTLS
         deadline = core.world.instant() + (isTLS ? core.limits.head : core.limits.idle)
     }
@@ -117,7 +117,7 @@ final class HTTPConnection: ChannelDuplexHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let fault = error as? HTTPParserError else {
-            // The decoder repeats itself for bytes behind a fault that was answered already.
+            // The decoder repeats the fault for bytes behind one that was answered already.
             if error is ByteToMessageDecoderError { return }
             return close()
         }
@@ -150,7 +150,7 @@ final class HTTPConnection: ChannelDuplexHandler {
         }
     }
 
-    /// The listener stops: every connection ends with its next answer, and one that is quiet when its last
+    /// The listener stops: every connection ends with its next answer, or, if it stays quiet, when its last
     /// chance has passed.
     func drain() {
         guard phase == .idle, !isHeadBegun else { return }
@@ -182,7 +182,7 @@ final class HTTPConnection: ChannelDuplexHandler {
         }
     }
 
-    /// What ends the request that is arriving when others want its room.
+    /// Ends the arriving request when others need its room.
     private func cut() -> @Sendable () -> Void {
         guard let loop = context?.eventLoop else { return {} }
         let (connection, serial) = (NIOLoopBound(self, eventLoop: loop), serial)
@@ -223,7 +223,7 @@ final class HTTPConnection: ChannelDuplexHandler {
 
     private func complete() {
         guard phase == .reading, let context, let request else { return }
-        // It has made way, and was not told yet.
+        // It was dropped, and does not know yet.
         guard request.end(core) else { return refuse(.slowSender) }
         phase = .answering
         guard let entry = request.entry else {
@@ -271,7 +271,7 @@ final class HTTPConnection: ChannelDuplexHandler {
         resumeReading()
     }
 
-    /// Answers what cannot be read on, and ends the connection without cutting the answer off.
+    /// Answers a request that cannot be read further, and ends the connection without cutting the answer off.
     private func refuse(_ refusal: IngressRefusal) {
         core.metrics.count(refusal)
         cut(request?.entry?.face.refuse(refusal, tag: request?.tag ?? 0) ?? plainRefusal(refusal))

@@ -17,12 +17,12 @@ import Darwin
 /// One named listener: an address, perhaps TLS, and the faces it serves.
 ///
 /// `open` takes the address, or sockets that listen already; `run` answers until a graceful stop has finished
-/// what was asked, or until cancellation cuts everything. `install` and `reloadTLS` change what the next
-/// request and the next connection meet; nothing that stands is dropped.
+/// what was asked, or until cancellation cuts everything. `install` and `reloadTLS` apply to the next request
+/// and the next connection; nothing in progress is dropped.
 ///
 /// A stop ends in this order: no more is accepted; what was accepted is served, each connection to one more
 /// answer if it asks for one; then our ends are closed, and what the client still sends is read until it ends
-/// too. Sockets that were handed over stay open, and what waits in them waits for the next process.
+/// too. Sockets that were handed over stay open, and connections that wait in them wait for the next process.
 package final class HTTPListener: Service, Sendable {
     package struct Address: Sendable {
         package var host: String
@@ -57,8 +57,8 @@ package final class HTTPListener: Service, Sendable {
     private let strained: @Sendable (Set<ListenerStrain>) -> Void
 
     /// - Parameter inherited: sockets that listen already, in place of the address.
-    /// - Parameter strained: told what the listener turns calls away for want of, when that changes; nothing
-    ///   when it has not done so for a while.
+    /// - Parameter strained: called when the reason for which the listener refuses calls changes; with
+    ///   nothing when it has refused none for a while.
     /// - Parameter loadChanged: called behind every change of `load`, on any thread.
     /// - Throws: `.tlsUnusable` when the files cannot be used.
     package init(
@@ -97,7 +97,7 @@ package final class HTTPListener: Service, Sendable {
     /// count as the proxy's own.
     package var unreadClients: Int { core.unreadClients }
 
-    /// A stop has reached the connections.
+    /// Whether a stop has reached the connections.
     package var isDraining: Bool { core.isDraining }
 
     /// Puts another router in force for every request whose head has not been read yet.

@@ -1,6 +1,6 @@
 package import PushModel
 
-/// Why a listener cannot stand as configured.
+/// Why a listener cannot run as configured.
 package struct IngressError: PushError {
     package enum Code: String, Sendable, CaseIterable {
         case bindFailed, tlsUnusable, routeClash, proxyMalformed

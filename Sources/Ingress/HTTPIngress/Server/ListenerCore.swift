@@ -47,7 +47,7 @@ struct IngressReply: Sendable {
     }
 }
 
-/// What all connections of a listener share: bounds in force, totals, the router, the ways to the consumers.
+/// What all connections of a listener share: limits, totals, the router, the mailboxes of the consumers.
 final class ListenerCore: Sendable {
     let limits: IngressLimits
     let world: World
@@ -128,7 +128,7 @@ final class ListenerCore: Sendable {
         metrics.forwardedUnread.increment()
     }
 
-    /// Somebody is turned away for want of what all share.
+    /// A call was refused because a common resource has run out.
     func strained(_ strain: ListenerStrain) { strains.note(strain, at: world.instant()) }
 
     func beginDrain() {
@@ -138,7 +138,7 @@ final class ListenerCore: Sendable {
 
     func closeMailboxes() { for mailbox in mailboxes.values { mailbox.close() } }
 
-    /// Hands a request over; false when as many as may be are on their way.
+    /// Hands a request over; false when the limit of requests under way is reached.
     ///
     /// - Parameter mailbox: its loop's.
     func dispatch(_ job: IngressJob, to mailbox: Mailbox<IngressJob>?) -> Bool {
@@ -157,8 +157,8 @@ final class ListenerCore: Sendable {
         loadChanged?()
     }
 
-    /// Takes room for the next bytes of a body; see ``Shares/take(_:behind:of:)``. Where there is none,
-    /// bodies that stand still make way (``IngressLimits/stall``).
+    /// Takes room for the next bytes of a body; see ``Shares/take(_:behind:of:)``. If there is none, stalled
+    /// bodies are dropped (``IngressLimits/stall``).
     ///
     /// - Parameters:
     ///   - place: the body's among those that are more than tiny; set when it becomes one of them.
@@ -169,7 +169,8 @@ final class ListenerCore: Sendable {
         isProven: () -> Bool, cut: () -> @Sendable () -> Void
     ) -> Shares.Grant {
         let isNew = place == nil && received + bytes > IngressLimits.unjudgedBodyBytes
-        // Nearly every body, and nobody need make way for it. What is not granted has taken nothing.
+        // Nearly every body; no other is dropped for it. A request for room that is refused has taken
+        // nothing.
         if place == nil, !isNew,
             shares.withLock({ $0.take(bytes, behind: received, of: client) }) == .granted
         {
@@ -186,11 +187,11 @@ final class ListenerCore: Sendable {
         let own = place
         let (grant, made, cuts) = shares.withLock { shares in
             standing.withLock { standing -> (Shares.Grant, StandingBodies.ID?, [StandingBodies.Body]) in
-                // It has made way, and does not know it yet.
+                // It was dropped, and does not know it yet.
                 if let own, !standing.contains(own) { return (.full, own, []) }
                 var cuts: [StandingBodies.Body] = []
                 var grant = shares.take(bytes, behind: received, of: client)
-                // Ends: each turn takes a body out.
+                // Ends, because each round takes a body out.
                 while grant == .full,
                     let stalled = standing.takeStalled(
                         for: limits.stall, but: own, isLarge: shares.lacksLarge(bytes), now: now)
@@ -213,7 +214,7 @@ final class ListenerCore: Sendable {
 
     /// The body is whole, or given up.
     ///
-    /// - Returns: false: it has made way, and its room is given back.
+    /// - Returns: false: it was dropped, and its room is given back.
     func leave(_ place: StandingBodies.ID?) -> Bool {
         guard let place else { return true }
         return standing.withLock { $0.remove(place) != nil }

@@ -1,11 +1,11 @@
 import PushModel
 import Synchronization
 
-/// A bounded queue from an event loop, and the tasks that serve what comes: each element at once, whatever
-/// the others wait for.
+/// A bounded queue from an event loop, and the tasks that serve its elements: each at once, whatever the
+/// others wait for.
 ///
 /// A task that has served one element takes the next that waits. If none does, it stays for one by the rule
-/// of ``StayingTasks``. An element is out of its task's hands before the task stays.
+/// of ``StayingTasks``. A task releases its element before it stays.
 final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
         /// Not given to any task yet.
@@ -116,7 +116,7 @@ final class Mailbox<Element: Sendable>: Sendable {
         repeat { await serveOne(serve) } while await goesOn()
     }
 
-    /// A function of its own, so that nothing of the element is held while the task stays.
+    /// A separate function, so that nothing of the element is held while the task stays.
     private func serveOne(_ serve: @Sendable (Element) async -> Void) async {
         await serve(state.withLock { $0.given.removeFirst() })
     }

@@ -57,7 +57,7 @@ final class RequestAssembly {
         bodyLimitBytes = target?.bodyLimitBytes ?? 0
     }
 
-    /// What follows from the head alone, before a byte of the body is read.
+    /// The step that follows from the head alone, before a byte of the body is read.
     func first(_ core: ListenerCore) -> Step {
         guard let entry else { return head.hasBody ? .refuse(.notFound) : .goOn }
         guard core.failures.admits(client, entry.face.name, credential) else { return .refuse(.clientShare) }
@@ -76,7 +76,7 @@ final class RequestAssembly {
 
     /// Takes a piece of the body if route, client and listener have room for it.
     ///
-    /// - Parameter cut: makes what ends this request when others want its room.
+    /// - Parameter cut: makes the closure that ends this request when others need its room.
     func take(
         _ piece: ByteBuffer, _ core: ListenerCore, cut: () -> @Sendable () -> Void
     ) -> Step {
@@ -107,7 +107,7 @@ final class RequestAssembly {
 
     /// The body is whole.
     ///
-    /// - Returns: false when it has made way meanwhile.
+    /// - Returns: false when it was dropped meanwhile.
     func end(_ core: ListenerCore) -> Bool {
         guard core.leave(place) else { return false }
         place = nil
@@ -142,6 +142,6 @@ final class RequestAssembly {
             client: client, isLoopback: isLoopback, isSecure: isSecure, tag: tag, answerBy: answerBy)
     }
 
-    /// What is shown to prove who asks.
+    /// The credential of the request.
     var credential: String? { entry.flatMap { head.fields.first($0.face.credentialField) } }
 }

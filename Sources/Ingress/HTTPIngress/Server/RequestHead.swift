@@ -16,7 +16,8 @@ struct CheckedHead {
 
     var hasBody: Bool { isChunked || (contentLength ?? 0) > 0 }
 
-    /// Checks a head against RFC 9112 where readers are known to disagree, which is what smuggling lives on.
+    /// Checks a head against RFC 9112 where readers are known to disagree, because request smuggling uses
+    /// such differences.
     ///
     /// Both lengths (§6.3), a length that is no plain number or is given twice, a transfer coding that is not
     /// just `chunked`, HTTP/1.0 with a transfer coding (§6.1), no `Host` or two (§3.2), control bytes in the

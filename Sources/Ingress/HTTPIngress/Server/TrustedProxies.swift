@@ -1,7 +1,7 @@
 import NIOHTTP1
 package import PushModel
 
-/// The proxies whose word about the client counts. Nobody else's `X-Forwarded-…` is read.
+/// The proxies whose `X-Forwarded-…` fields are believed. Nobody else's are read.
 package struct TrustedProxies: Sendable {
     private let blocks: [AddressBlock]
 
@@ -32,10 +32,9 @@ package struct TrustedProxies: Sendable {
 
     /// Who the client is.
     ///
-    /// `X-Forwarded-For` is read from its end: each trusted proxy appended whom it saw. The first one
-    /// who is not trusted is the client; what stands left of it is the client's own claim and is ignored. An
-    /// element that names no address (``ForwardedAddress``) ends the walk; an empty one is none (RFC 9110
-    /// §5.6.1).
+    /// `X-Forwarded-For` is read from its end: each trusted proxy appended whom it saw. The first untrusted
+    /// address is the client; everything left of it is the client's own claim and is ignored. An element that
+    /// names no address (``ForwardedAddress``) ends the walk; an empty one is none (RFC 9110 §5.6.1).
     func client(behind socket: IPAddress, _ fields: HTTPHeaders) -> Word {
         guard contains(socket) else { return Word(address: socket) }
         var word = Word(address: socket)

@@ -62,7 +62,7 @@ actor InboxRelay {
     func run() async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.serve() }
-            // A clock for each: a relay that takes nothing holds up its own sends, and no other's.
+            // One ticker for each relay: a relay that accepts nothing delays only its own sends.
             group.addTask { await self.tick() }
             group.addTask { await self.stopping.wait() }
             await group.next()
@@ -122,7 +122,7 @@ actor InboxRelay {
     }
 
     private func ended(_ code: WebSocketError.Code?) async {
-        // Who is stopped has a farewell to say, which the stop does.
+        // A stopped connection still sends a farewell; the stop does that.
         if Task.isCancelled { return }
         connection = nil
         await take(.ended(code))
@@ -150,7 +150,7 @@ actor InboxRelay {
         case .dial: dialling.ring()
         case .note(let note): around.note(relay, note)
         case .hangUp:
-            // A farewell would wait for someone who does not listen.
+            // A farewell would wait for a peer that does not listen.
             connection?.abort()
         case .unsubscribe(let name): await say(.close(subscription: name))
         case .subscribe(let name, let takesStored):
@@ -170,7 +170,7 @@ actor InboxRelay {
             _ = state.take(.authenticating(proofs.map(\.id)), at: around.world.instant())
             for proof in proofs { await say(.authenticate(proof)) }
         case .publishList:
-            // Of all processes that listen for this key one speaks for them.
+            // One of the processes that listen for this key acts for all of them.
             guard around.share.speaks else { return }
             _ = state.take(.publishing(lists.map(\.id)), at: around.world.instant())
             for list in lists { await say(.event(list)) }
@@ -178,7 +178,7 @@ actor InboxRelay {
             guard !around.selfTest.takes(event, from: share) else { return }
             let item = WrapQueue.Item(event: event, source: source, relay: share)
             guard around.share.falls(to: item) else { return around.passedOver() }
-            // Waits while this relay's share is full, and its socket with it.
+            // Waits while this relay's share is full; its socket is then not read.
             _ = await around.queue.put(item)
         }
     }
@@ -199,7 +199,8 @@ actor InboxRelay {
         do throws(WebSocketError) {
             try await connection.send(.text(text))
         } catch {
-            // Who reads the connection learns of its end; one that takes nothing more is ended here.
+            // The reader of the connection learns of its end; a connection that accepts nothing more is ended
+            // here.
             connection.abort()
         }
     }

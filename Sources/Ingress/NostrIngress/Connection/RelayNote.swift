@@ -11,7 +11,8 @@ package enum RelayNote: Sendable, Hashable {
     case listAccepted, listUnanswered
     case listRejected(NostrReason?)
     case endWithheld, notice
-    /// A trigger of ours, published by a stranger, came back through the relay; or did not; or was not taken.
+    /// A trigger of ours, published as by a stranger, came back through the relay, did not, or was not
+    /// accepted.
     case selfTestPassed, selfTestLost
     case selfTestRefused(NostrReason?), selfTestFailed(WebSocketError.Code?)
     // Messages that are dropped.
@@ -67,7 +68,7 @@ package enum RelayNote: Sendable, Hashable {
         }
     }
 
-    /// Silent: what a relay may cause as often as it likes is counted, never logged.
+    /// Silent: an event that a relay can cause as often as it likes is counted, never logged.
     package var level: LogLevel? {
         switch self {
         case .connected, .disconnected, .proven, .listAccepted, .selfTestPassed: .debug

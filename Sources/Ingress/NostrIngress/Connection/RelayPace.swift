@@ -3,8 +3,8 @@ import PushModel
 
 /// How soon one relay is dialled, or asked, again.
 ///
-/// A relay that restarts is dialled about once a second, so that what it hears next is heard by us; one that
-/// stays away, or takes connections and drops them, ever more seldom.
+/// A relay that restarts is dialled about once a second, so that we hear its next events; one that stays
+/// away, or accepts connections and drops them, is dialled less and less often.
 struct RelayPace: Sendable {
     private let limits: NostrLimits
     private let random: @Sendable () -> UInt64

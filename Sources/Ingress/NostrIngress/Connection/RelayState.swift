@@ -3,8 +3,8 @@ package import MarmotPush
 import PushModel
 package import WebSocket
 
-/// One inbox relay: events in, actions out. Its driver carries the actions out and says what came
-/// of them; the machine itself touches neither socket nor clock.
+/// One inbox relay: events in, actions out. Its driver carries the actions out and reports their results; the
+/// machine itself touches neither socket nor clock.
 package struct RelayState: Sendable {
     package enum Event: Sendable {
         case start
@@ -12,16 +12,16 @@ package struct RelayState: Sendable {
         /// Connecting failed, or the connection ended; `nil`: in good order.
         case ended(WebSocketError.Code?)
         case said(NostrMessage.FromRelay)
-        /// Something that is no message.
+        /// Something that is not a message.
         case babble
         /// Events of ours are about to be sent; their answers are to be expected.
         case authenticating([[UInt8]])
         case publishing([[UInt8]])
-        /// What a stranger published did not come through the subscription, or it did.
+        /// A test event, published as by a stranger, did not come through the subscription, or did.
         case tested(isHeard: Bool)
         /// A PING of ours has not been answered for a while.
         case doubted
-        /// Our relay list is another now.
+        /// Our relay list has changed.
         case listChanged
         /// Time has passed.
         case tick
@@ -32,7 +32,7 @@ package struct RelayState: Sendable {
         case authenticate(challenge: String)
         /// - `takesStored`: stored events are wanted, all of them.
         case subscribe(name: String, takesStored: Bool)
-        /// Stored events that are no newer than that, beside the subscription in force.
+        /// Stored events that are no newer than this time, beside the subscription in force.
         case subscribePage(name: String, until: Int64)
         /// Anything, to see whether the relay answers.
         case probe(name: String)
@@ -55,8 +55,8 @@ package struct RelayState: Sendable {
 
     /// What is known of one connection.
     struct Session {
-        /// What its subscriptions' names begin with: no relay can say an event under a name that it was not
-        /// given.
+        /// The prefix of its subscriptions' names, so that no relay can send an event under a name that it
+        /// was not given.
         let prefix: String
         var challenge: String?
         var challenges = 0
@@ -69,7 +69,7 @@ package struct RelayState: Sendable {
         var hasEnded = false
         /// When the subscription was asked for.
         var askedAt: ContinuousClock.Instant?
-        /// How long we had not been listening then; `nil`: we never had.
+        /// How long we had not been listening before; `nil`: we never had.
         var away: Duration?
         var liveSince: ContinuousClock.Instant?
         /// Stored events of the subscription in force, and the oldest of them.
@@ -79,7 +79,7 @@ package struct RelayState: Sendable {
         var pages = 0
         /// A NOTICE came since the subscription was asked for.
         var wasNoticed = false
-        /// How often a NOTICE made us ask anew, and before when it does not.
+        /// How often a NOTICE made us subscribe again, and until when it does not.
         var noticeAsks = 0
         var noticeRestUntil: ContinuousClock.Instant?
         /// A request that only asks whether the relay answers.
@@ -102,11 +102,12 @@ package struct RelayState: Sendable {
     private var pace: RelayPace
     /// The relay granted the subscription and handed out nothing, as far as the last test tells.
     private(set) var isDeaf = false
-    /// When the last subscription in force ended; `nil`: none ever was, or what came since has been read.
+    /// When the last subscription in force ended; `nil`: there was none, or the events since then have been
+    /// read.
     private var ceased: ContinuousClock.Instant?
 
-    /// - Parameter prefix: draws what the names of one connection's subscriptions begin with: letters and
-    ///   digits that nobody guesses, at most 32.
+    /// - Parameter prefix: draws the prefix of the names of one connection's subscriptions: at most 32
+    ///   letters and digits that nobody can guess.
     package init(
         keys: [String], backlog: NostrBacklog, limits: NostrLimits,
         random: @escaping @Sendable () -> UInt64, prefix: @escaping @Sendable () -> String
@@ -167,16 +168,16 @@ package struct RelayState: Sendable {
         return [.note(stood ? .disconnected(code) : .unreachable(code))]
     }
 
-    /// A relay that hands nothing out is hung up on: what it has lost it may find on a new connection. Until
-    /// something comes through it counts as one that is not listened at.
+    /// A relay that delivers nothing is disconnected, because a new connection may deliver again. Until
+    /// something comes through, it counts as not listened at.
     private mutating func tested(_ isHeard: Bool) -> [Action] {
         isDeaf = !isHeard
         guard isDeaf, session != nil else { return [] }
         return [.hangUp]
     }
 
-    /// A relay that answers no PING is asked for something else before the connection counts as dead:
-    /// whatever comes of it is a sign of life.
+    /// A relay that answers no PING is asked for something else before the connection counts as dead: any
+    /// answer is a sign of life.
     private mutating func probe() -> [Action] {
         guard var session, session.probe == nil else { return [] }
         session.requests += 1
@@ -207,15 +208,16 @@ package struct RelayState: Sendable {
             case .greeting, .subscription: actions += subscribe(now)
             case .authentication:
                 actions.append(.note(.proofUnanswered))
-                // Some relays take a proof and never say so, and pass over what was asked before it. A late
-                // answer is still one: what was asked for in between was perhaps refused.
+                // Some relays accept an authentication without saying so, and ignore earlier requests. A late
+                // answer still counts: requests in between were perhaps refused.
                 if session?.subscription == nil || session?.hasEnded == false {
                     let isUnanswered = session?.lists.isEmpty == false
                     session?.listNeedsProof = isUnanswered
                     actions += subscribe(now)
                 }
             case .endOfStored:
-                // Some relays say no end. One that said something else instead has refused.
+                // Some relays do not say the end of stored events. One that said something else instead has
+                // refused.
                 actions +=
                     session?.wasNoticed == true
                     ? closed("", now) : [.note(.endWithheld)] + storedEnded(now)
@@ -230,7 +232,7 @@ package struct RelayState: Sendable {
 
     // MARK: The subscription
 
-    /// Asks anew under a name that this connection has not had, and publishes the list with it.
+    /// Subscribes again under a name that this connection has not used, and publishes the list with it.
     private mutating func subscribe(_ now: ContinuousClock.Instant) -> [Action] {
         guard var session else { return [] }
         var actions: [Action] = []
@@ -258,8 +260,8 @@ package struct RelayState: Sendable {
         return publishes ? actions + [.publishList] : actions
     }
 
-    /// From here on events are live. What is stored beyond what the relay gives in one answer is asked for
-    /// page by page: wraps bear dates of two days, so that those that were missed are anywhere among them.
+    /// From here on events are live. Stored events beyond one answer of the relay are asked for page by page:
+    /// wraps are dated back up to two days, so missed ones may be anywhere among them.
     private mutating func storedEnded(_ now: ContinuousClock.Instant) -> [Action] {
         timers[.endOfStored] = nil
         session?.hasEnded = true
@@ -343,9 +345,9 @@ package struct RelayState: Sendable {
         }
     }
 
-    /// A NOTICE names no request. One that comes before the end of what is stored may be the refusal of the
-    /// subscription, and says so if it begins as a refusal does; one that comes later may be its end. Asked
-    /// for anew, it stands or is refused.
+    /// A NOTICE names no request. Before the end of the stored events it may be the refusal of the
+    /// subscription, and is one if it begins as a refusal does; later it may be the end of the subscription.
+    /// If we subscribe again, the relay accepts or refuses.
     private mutating func noticed(_ text: String, _ now: ContinuousClock.Instant) -> [Action] {
         guard var session, session.subscription != nil else { return [] }
         guard session.hasEnded else {
@@ -368,7 +370,7 @@ package struct RelayState: Sendable {
     ) -> [Action] {
         if let probe = session?.probe, name == probe { return [] }
         guard let session, name == session.subscription || name == session.page?.name else {
-            // What was under way for a subscription of before is no lie.
+            // Events that were on their way for an earlier subscription are no fault of the relay.
             return isOutdated(name) ? [.note(.outdated)] : stray(.strangeSubscription)
         }
         guard event.kind == NostrKind.giftWrap,
@@ -383,7 +385,7 @@ package struct RelayState: Sendable {
             isDeaf = false
             return [.deliver(event, .live)]
         }
-        // A relay that is still at it withholds nothing: the rest of a long past must not count as live.
+        // A relay that is still sending withholds nothing: the rest of a long past must not count as live.
         if let asked = session.askedAt {
             timers[.endOfStored] = min(now + limits.endOfStored, asked + limits.storedEvents)
         }
@@ -421,7 +423,7 @@ package struct RelayState: Sendable {
             let note: [Action] = [.note(isAccepted ? .proven : .proofRefused)]
             guard session.proofs.isEmpty else { return note }
             timers[.authentication] = nil
-            // Relays close or pass over what was asked before, and show more to who has proven himself.
+            // Relays close or ignore earlier subscriptions, and show more to a client that has authenticated.
             return note + (session.isProven || session.subscription == nil ? subscribe(now) : [])
         }
         guard session.lists.remove(id) != nil else { return stray(.strangeAnswer) }

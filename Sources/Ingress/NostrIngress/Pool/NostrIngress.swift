@@ -15,8 +15,8 @@ package import WebSocket
 ///
 /// Doubles across relays are left to the role, which knows them by id; so are signatures.
 package final class NostrIngress: Service {
-    /// Takes one event in: role, then delivery. It answers nobody, and keeps its faults to itself. The number
-    /// tells relays apart.
+    /// Takes one event in: role, then delivery. It returns no answer and throws no error. The number tells
+    /// relays apart.
     package typealias Take = @Sendable (NostrEvent, EventSource, Int) async -> Void
 
     package let name: ConfiguredName
@@ -147,8 +147,8 @@ package final class NostrIngress: Service {
         await withGracefulShutdownHandler {
             await withTaskCancellationHandler {
                 await withDiscardingTaskGroup { workers in
-                    // Not on a loop, which children of a task there would be: opening a wrap takes as long
-                    // as reading ten, and a relay drops what a slow reader leaves waiting.
+                    // Not on an event loop, where child tasks would otherwise run: opening a wrap takes as
+                    // long as reading ten, and a relay drops events that a slow reader leaves waiting.
                     for _ in 0..<max(1, min(limits.workers, System.coreCount)) {
                         workers.addTask(executorPreference: globalConcurrentExecutor, priority: .utility) {
                             await self.work()
@@ -202,10 +202,10 @@ package final class NostrIngress: Service {
                 defer { state.listsDue = false }
                 return (state.relays, state.settings, state.listsDue)
             }
-            // A process that comes to speak for all says at once what is true now.
+            // A process that starts to act for all publishes the present state at once.
             let begins = share.speaks && !spoke
             spoke = share.speaks
-            // A list is signed anew before relays are given it again: some keep none that is old.
+            // A list is signed again before it is published again, because some relays keep no old ones.
             if isDue || begins || world.instant() - listsMadeAt >= limits.listInterval {
                 listsMadeAt = world.instant()
                 let lists = lists(settings)
@@ -220,7 +220,7 @@ package final class NostrIngress: Service {
         }
     }
 
-    /// Publishes triggers to ourselves, as a stranger would, and looks whether they come.
+    /// Publishes triggers to ourselves, as a stranger would, and checks whether they arrive.
     private func testRelays() async {
         var wait = limits.firstSelfTest
         // Rounds in which a test was lost, in a row.
@@ -230,9 +230,10 @@ package final class NostrIngress: Service {
             do { try await world.sleep(world.instant() + wait) } catch { return }
             wait = limits.selfTestEvery
             let (relays, settings) = current.withLock { ($0.relays, $0.settings) }
-            // Of all processes that listen for this key one tests.
+            // One of the processes that listen for this key makes the tests.
             guard settings.testsItself, share.speaks, let key = settings.keys.first?.publicKey else {
-                // Whom nobody tests here any more nobody can find to be well.
+                // A relay that this process no longer tests would never be found well again, so its result is
+                // dropped.
                 for relay in relays where await relay.isDeaf { await relay.tested(isHeard: true) }
                 continue
             }
@@ -242,14 +243,14 @@ package final class NostrIngress: Service {
                     tests.addTask { [selfTest, note] in
                         let outcome = await selfTest.run(
                             relay.relay, share: relay.share, for: key, by: publisher)
-                        // Who is stopped meanwhile has nothing to say of it.
+                        // A process that is stopped meanwhile does not report it.
                         if Task.isCancelled { return }
                         note(relay.relay, outcome)
                         await relay.tested(isHeard: outcome.isHeard)
                     }
                 }
             }
-            // One that is connected to anew just now, or took nothing of strangers this time, too.
+            // Also relays that are just being reconnected, or that accepted nothing from strangers this time.
             var isOneDeaf = false
             for relay in relays where await relay.isDeaf { isOneDeaf = true }
             losses = isOneDeaf ? losses + 1 : 0

@@ -7,10 +7,10 @@ import Synchronization
 import WebSocket
 
 /// Whether what a stranger publishes at an inbox relay comes back to us through it: a relay may keep its
-/// connections, answer every request, and hand out nothing.
+/// connections and answer every request, but deliver nothing.
 ///
 /// A test is a trigger like any other to all who see it: a fresh author, a wrap, one token that opens for
-/// nobody. It is published over a connection of its own, and swallowed when it comes.
+/// nobody. It is published over a separate connection, and dropped when it arrives.
 final class SelfTest: Sendable {
     private struct Awaited {
         let id: [UInt8]
@@ -29,7 +29,7 @@ final class SelfTest: Sendable {
         self.world = world
     }
 
-    /// Whether an event is one of ours. A relay may have heard it of another.
+    /// Whether an event is one of ours. A relay may have got it from another relay.
     func takes(_ event: NostrEvent, from relay: Int) -> Bool {
         awaited.withLock { awaited in
             guard let found = awaited.first(where: { $0.id == event.id }) else { return false }
@@ -63,7 +63,7 @@ final class SelfTest: Sendable {
                 return .selfTestPassed
             }
             group.addTask { [world] in
-                // Ends early only when the other has ended, and then its word came first.
+                // Ends early only when the other has ended; then its result came first.
                 try? await world.sleep(end)
                 return .selfTestLost
             }

@@ -3,11 +3,11 @@ package import MarmotPush
 import PushModel
 import Synchronization
 
-/// Events that wait to be opened, a share for each relay. They are handed out round robin over relays, so a
-/// flood of one relay delays another's by one event for each relay, and no more.
+/// Events that wait to be opened, in one share for each relay. They are taken round robin over relays, so a
+/// flood from one relay delays another's event by at most one event of each relay.
 ///
-/// A share is bounded by the bytes that its events take; who finds its own full waits, and then its socket
-/// is not read.
+/// A share is bounded by the bytes of its events; a reader whose share is full waits, and its socket is then
+/// not read.
 package final class WrapQueue: Sendable {
     package struct Item: Sendable {
         package let event: NostrEvent
@@ -57,7 +57,7 @@ package final class WrapQueue: Sendable {
         state = Mutex(State(limit: share))
     }
 
-    /// Another share for each relay. What waits already stays.
+    /// Changes the share of each relay. Events that already wait stay.
     package func setShare(_ bytes: Int) {
         let waiting = state.withLock { state in
             state.limit = bytes
@@ -93,7 +93,7 @@ package final class WrapQueue: Sendable {
         }
     }
 
-    /// Takes nothing any more; what is there is still handed out.
+    /// Takes no more events; those that are there are still handed out.
     package func close() {
         let (takers, putters) = state.withLock { state in
             state.isClosed = true
@@ -111,7 +111,7 @@ package final class WrapQueue: Sendable {
     private func offer(_ item: Item) -> Offer {
         let (offer, taker) = state.withLock { state -> (Offer, CheckedContinuation<Void, Never>?) in
             guard !state.isClosed else { return (.closed, nil) }
-            // One event fits always, or a large one would wait for ever.
+            // One event always fits; otherwise a large one would wait for ever.
             let bytes = state.shares.bytes(of: item.relay)
             guard bytes == 0 || bytes + item.size <= state.limit else { return (.full, nil) }
             state.shares.append(item, bytes: item.size, of: item.relay)

@@ -3,17 +3,17 @@ import MarmotPush
 import PushModel
 import Synchronization
 
-/// Which wraps are this process's to open, where several listen for one key at the same relays.
+/// Which wraps this process opens if several processes listen for one key at the same relays.
 ///
-/// All of them hear everything; each opens what falls to it by the wrap's id. What falls to another is held
-/// in memory for half a minute, as it came, sealed: should that other turn out to have died, or to have left,
-/// before it can have opened it, the one that has its share then does. So a process that dies delays its
-/// share and loses none of it; what it opened in the seconds between its last renewal and its end is opened
-/// twice (decision 0039).
+/// All of them receive every event; each opens the wraps whose ids fall to it. Wraps of other processes are
+/// held in memory for half a minute, sealed as they came: if the other process turns out to have died or left
+/// before it can have opened a wrap, the process that has its share then opens it. So a process that dies
+/// delays its share but loses nothing; wraps that it opened in the seconds between its last renewal and its
+/// end are opened twice (decision 0039).
 final class WrapShare: Sendable {
     /// Tells an event from all others whose id fits, because the id speaks for all but the signature. Not by
-    /// the id alone: nobody has looked at signatures yet, and a relay that repeats an event under a false one
-    /// would hide what the other relays say.
+    /// the id alone: signatures have not been checked yet, and a relay that repeats an event with a false
+    /// signature would hide the genuine event of other relays.
     private struct Name: Hashable {
         let id: [UInt8]
         let signature: [UInt8]?
@@ -23,7 +23,7 @@ final class WrapShare: Sendable {
         let item: WrapQueue.Item
         let key: Digest16
         var name: Name { Name(id: item.event.id, signature: item.event.signature) }
-        /// Whose it is; `nil`: nobody could tell yet.
+        /// The process that it falls to; `nil`: not known yet.
         var worker: OwnerID?
         let at: ContinuousClock.Instant
     }
@@ -46,7 +46,7 @@ final class WrapShare: Sendable {
         self.membership = membership
         self.limits = limits
         group = GroupName(listeningFor: instance)
-        // The list is one piece of work beside the wraps, and falls to a member likewise.
+        // Publishing the list is one more piece of work, which also falls to one member.
         publicKey = Digest16(high: 0x6C69_7374, low: 0)
     }
 
@@ -59,7 +59,7 @@ final class WrapShare: Sendable {
         return membership.roster(of: group)?.worker(of: publicKey, at: membership.instant)?.isUs ?? false
     }
 
-    /// Whether some relay's subscription is in force. A process that hears nothing leaves its share to
+    /// Whether a subscription is in force at some relay. A process that hears nothing leaves its share to
     /// others.
     func listens(_ isListening: Bool) {
         if isListening { membership?.enter(group) } else { membership?.leave(group) }
@@ -71,7 +71,7 @@ final class WrapShare: Sendable {
         let now = membership.instant
         guard let key = Self.key(item.event) else { return true }
         let worker = membership.roster(of: group)?.worker(of: key, at: now)
-        // One whose id does not fit opens nowhere, so that any process that hears it may say so.
+        // A wrap whose id does not fit opens nowhere, so any process may report it.
         if worker?.isUs == true || !item.event.hasRightID { return true }
         state.withLock { state in hold(Held(item: item, key: key, worker: worker?.owner, at: now), &state) }
         return false
@@ -104,14 +104,14 @@ final class WrapShare: Sendable {
         var ours: [WrapQueue.Item] = []
         var kept: [Held] = []
         for var held in state.held {
-            // The store tells of the dead for longer than anything is held.
+            // The store lists dead members for longer than wraps are held.
             let isOpen = held.worker.map { worker in ended[worker].map { held.at >= $0 } ?? false } ?? true
             guard isOpen, let worker = roster.worker(of: held.key, at: now) else {
                 kept.append(held)
                 continue
             }
             if worker.isUs {
-                // A share of the queue of its own: the relay's belongs to who reads that relay.
+                // A separate share of the queue, because the relay's share belongs to its reader.
                 ours.append(.init(event: held.item.event, source: held.item.source, relay: 0))
                 state.names.remove(held.name)
                 state.bytes -= held.item.event.content.count

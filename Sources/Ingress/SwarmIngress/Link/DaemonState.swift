@@ -34,13 +34,13 @@ struct DaemonState: Sendable {
 
     let address: DaemonAddress
     var dial = DialState()
-    /// Questions that are under way, by their tags.
+    /// Requests that are under way, by their tags.
     var asked: [[UInt8]: (question: Question, until: ContinuousClock.Instant)] = [:]
-    /// A block has come, or none was told of for long.
+    /// A block has come, or none was reported for long.
     var wantsNodes = false
     var nodesAskedAt: ContinuousClock.Instant?
     var noticesAskedAt: ContinuousClock.Instant?
-    /// When it is asked for nodes again, because the last answer was of no use.
+    /// When it is asked for nodes again, because the last answer was useless.
     var nodesDueAt: ContinuousClock.Instant?
     /// Since when a list is doubted.
     var doubtedAt: ContinuousClock.Instant?
@@ -91,7 +91,7 @@ extension LinkState {
         return daemonQuestions(now)
     }
 
-    /// Whatever is to be asked now, each question once at a time.
+    /// The requests that are due, each once at a time.
     private mutating func daemonQuestions(_ now: ContinuousClock.Instant) -> [Action] {
         // Until the ping is answered nothing else is asked.
         guard daemon.dial.isConnected, !daemon.isAsking(.ping) else { return [] }
@@ -168,7 +168,8 @@ extension LinkState {
         return adopt(told, now) + [.note(.nodesTaken)]
     }
 
-    /// Half of a list would end half of all connections, and nothing tells it from a true one but time.
+    /// A list with half of the nodes would end half of all connections, and only time distinguishes it from a
+    /// true one.
     private mutating func believes(_ told: ServiceNodes, _ now: ContinuousClock.Instant) -> Bool {
         if told.nodes.isEmpty { return nodes.isEmpty }
         guard told.nodes.count * 2 < nodes.count else { return true }
@@ -201,7 +202,7 @@ extension LinkState {
             members[node.swarm, default: []].append(node.key)
             actions += adopt(node, arcs[node.swarm] ?? nil, now)
         }
-        // Those that have come are shared out now, and not with the next second.
+        // New nodes are divided now, not with the next second.
         return actions + share(now) + fillPlaces(now)
     }
 
@@ -219,7 +220,7 @@ extension LinkState {
             nodes[node.key]?.dial.wait(at: now)
             return known.dial.isOpen ? [.close(.node(node.key))] : []
         }
-        // Its part of the ring is another: everything in it is shown anew.
+        // Its part of the ring has changed: everything in it is shown again.
         if known.arc != arc, known.dial.isConnected {
             stopWatching(node.key)
             let watching = Watching(last: table.last, renewAt: now + renewalSpan())

@@ -2,7 +2,7 @@ import Dialling
 import PushModel
 
 /// The addresses of a chain daemon that was given by name, in the order in which they are tried. ZeroMQ would
-/// look the name up by itself, take the first address, and know no other.
+/// look the name up by itself and use only the first address.
 struct DaemonWays {
     /// `oxend.example.org` and 22029.
     private struct Name: Hashable {
@@ -17,11 +17,11 @@ struct DaemonWays {
     private var rest: [IPAddress] = []
     /// How many addresses the name has.
     private var count = 0
-    /// How often all of them were tried in vain since one stood.
+    /// How often all of them have been tried in vain since the last connection.
     private var rounds = 0
-    /// What is being tried, or stands.
+    /// The address that is being tried, or is connected.
     private var current: IPAddress?
-    /// The last that stood in the end.
+    /// The last address that was connected.
     private var good: IPAddress?
 
     init(_ limits: SwarmLimits) {
@@ -30,8 +30,8 @@ struct DaemonWays {
     }
 
     /// How long the address that is tried now may take: a short while at first, and twice as long with each
-    /// round that was in vain, up to its part of the whole. So a dead one is soon left, and a slow one is
-    /// reached in the end, whichever of them is tried last.
+    /// round that was in vain, up to its part of the whole. So a dead address is soon given up, and a slow
+    /// one is reached in the end, whatever their order.
     var share: Duration {
         let part = span / max(1, count)
         // Shifted no further than a part can be longer than a silence, whatever both are.
@@ -52,19 +52,19 @@ struct DaemonWays {
         return true
     }
 
-    /// Takes the answer, unless nobody waits for it any more.
+    /// Takes the answer, unless it is no longer waited for.
     mutating func take(_ found: [IPAddress]) {
         guard lookUp != nil else { return }
         lookUp = nil
         rest = DialOrder.order(found, preferred: good, limit: dialling.limits.addresses)
         count = rest.count
-        // What was tried last and never stood has its turn behind the others.
+        // An address that was tried last and never connected comes after the others.
         if let current, current != good, let at = rest.firstIndex(of: current) {
             rest.append(rest.remove(at: at))
         }
     }
 
-    /// The endpoint that is tried next; `nil`: all have been.
+    /// The endpoint to try next; `nil`: all have been tried.
     mutating func next() -> String? {
         guard let name else { return nil }
         guard !rest.isEmpty else {
@@ -82,7 +82,7 @@ struct DaemonWays {
         (rest, rounds) = ([], 0)
     }
 
-    /// Nobody waits for it any more.
+    /// The answer is no longer waited for.
     mutating func end() {
         if let lookUp {
             lookUp.cancel()
@@ -94,7 +94,7 @@ struct DaemonWays {
     private static func name(in endpoint: String) -> Name? {
         guard endpoint.hasPrefix("tcp://") else { return nil }
         let place = endpoint.dropFirst("tcp://".count)
-        // A semicolon parts our own address from the other's (zmq_tcp(7)); then both are addresses.
+        // A semicolon separates our own address from the peer's (zmq_tcp(7)); then both are addresses.
         guard let colon = place.lastIndex(of: ":"), !place.contains(";"), !place.hasPrefix("[") else {
             return nil
         }

@@ -3,10 +3,10 @@ import PushModel
 /// When one peer is dialled, and whether it is connected.
 struct DialState: Sendable {
     enum Phase: Sendable, Hashable {
-        /// Not to be dialled: it falls to another process.
+        /// Not to be dialled, because it falls to another process.
         case off
         case resting(until: ContinuousClock.Instant)
-        /// For one of the places.
+        /// Waits for one of the places.
         case waiting(since: ContinuousClock.Instant)
         /// Keys are being exchanged.
         case dialling(until: ContinuousClock.Instant)
@@ -50,7 +50,7 @@ struct DialState: Sendable {
 
     /// The connection, or the attempt to make one, has ended.
     ///
-    /// - Parameter ladder: how long it rests when it did not last; the last span from then on.
+    /// - Parameter ladder: the pauses after connections that did not last, in order; the last one repeats.
     mutating func ended(
         at now: ContinuousClock.Instant, ladder: [Duration], limits: SwarmLimits, random: () -> UInt64
     ) {
@@ -61,7 +61,7 @@ struct DialState: Sendable {
         }
         let rest = ladder[min(failures, ladder.count - 1)]
         failures += 1
-        // Nodes that were lost together must not come back in one moment.
+        // Nodes that were lost together must not come back at the same moment.
         phase = .resting(until: now + rest + Self.spread(rest / 4, random()) - rest / 4)
     }
 

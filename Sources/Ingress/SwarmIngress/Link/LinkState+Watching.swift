@@ -3,7 +3,7 @@ import PushModel
 import SessionPush
 import WireFormats
 
-// The rotation: which watches each node is shown, and what comes of it.
+// The rotation: which watches each node is shown, and what follows from its replies.
 extension LinkState {
     /// New rows: their nodes are shown them at once.
     mutating func grew(_ entries: [WatchEntry], _ now: ContinuousClock.Instant) -> [Action] {
@@ -32,7 +32,7 @@ extension LinkState {
                 actions.append(.note(.replyLate))
                 letGo(id, LanePlace(node: key, lane: lane))
                 nodes[key]?.watching?.struck(again: now + limits.strikeRest)
-                // Others of the swarm have it: what is missing here is shown in a while.
+                // Other nodes of the swarm have it: watches that are missing here are shown later.
                 nodes[key]?.watching?.went(lane, through: batch.through, isLast: false)
             case .idle, .resting, .reading, .asked: break
             }
@@ -45,11 +45,11 @@ extension LinkState {
         return actions + advance(key, now)
     }
 
-    /// Whatever the node's lanes can begin.
+    /// Starts whatever the node's lanes can start.
     mutating func advance(_ key: NodeKey, _ now: ContinuousClock.Instant) -> [Action] {
         var actions: [Action] = []
         for lane in Watching.Lane.allCases {
-            // Ends: each round begins something, or comes nearer to the table's end.
+            // Ends, because each round starts something or moves towards the table's end.
             while let after = nodes[key]?.watching?.cursor(of: lane) {
                 guard let begun = begin(lane, of: key, after: after, now) else { break }
                 actions += begun
@@ -173,19 +173,20 @@ extension LinkState {
         } catch {
             return [.note(.replyMalformed)]
         }
-        // We always send a list, so one dictionary speaks for all of it.
+        // We always send a list, so a single dictionary answers all of it.
         if reply.isSingle {
             guard case .refused(let refusal) = reply.answers.first else { return [.note(.replyMalformed)] }
             return [.note(.watchRefused(refusal))]
         }
-        // A node that is not connected yet is asked later, by us or by another process; what left the
-        // rotation before would never be shown to it. An operator is told by the nodes that fall to us.
+        // A node that is not connected yet is asked later, by us or by another process; a watch that left the
+        // rotation before would never be shown to it. The operator is told by the votes of the nodes that
+        // fall to us.
         let swarm = nodes[key].flatMap { members[$0.node.swarm] } ?? [key]
         let ours = swarm.filter { nodes[$0]?.dial.phase != .off }
         var actions: [Action] = []
         var shown = 0
         var ended: [UInt64] = []
-        // Nodes and we learn of a block at different times: that alone is nothing to tell anybody of.
+        // Nodes and we learn of a block at different times, which alone need not be reported.
         let isStrange = disagrees(key, reply, now)
         for (revision, answer) in zip(batch.shown, reply.answers) {
             switch answer {
@@ -195,7 +196,7 @@ extension LinkState {
                 if refusal != .wrongSwarm || isStrange {
                     refused.add(revision, by: key, of: ours.count, at: now)
                 }
-                // Another clock is no verdict on who signed.
+                // A node with another clock says nothing about the signature.
                 if refusal == .signature, verdicts.add(revision, by: key, of: swarm.count) {
                     ended.append(revision)
                 }
@@ -210,7 +211,7 @@ extension LinkState {
         return actions + [.note(.shown(shown))]
     }
 
-    /// Where a node says that accounts are another swarm's, it is shown them again soon.
+    /// If a node says that accounts belong to another swarm, it is shown them again soon.
     ///
     /// - Returns: whether it says so once more.
     private mutating func disagrees(
@@ -233,14 +234,14 @@ extension LinkState {
         }
         _ = nodes[key]?.watching?.disagreed(
             at: now, first: limits.strikeRest, most: limits.renewal.lowerBound)
-        // Where it is right, the list that says so is there already.
+        // If it is right, our list already says so.
         daemon.wantsNodes = true
         return [.note(.watchTakenBack)]
     }
 
     // MARK: Batches
 
-    /// A lane needs the batch no more.
+    /// A lane no longer needs the batch.
     mutating func letGo(_ id: Int, _ place: LanePlace) { batches[id]?.lanes.remove(place) }
 
     mutating func stopWatching(_ key: NodeKey) {
@@ -259,8 +260,8 @@ extension LinkState {
         for (id, batch) in batches where batch.lanes.isEmpty && batch.readAt != nil { drop(id) }
     }
 
-    /// Batches that no lane needs stay for a moment: other nodes of the swarm come by the same place. It is
-    /// not held open for long, because rows change.
+    /// Batches that no lane needs are kept for a moment, because other nodes of the swarm reach the same
+    /// place. They are not kept for long, because rows change.
     mutating func forgetOldBatches(_ now: ContinuousClock.Instant) {
         for (id, batch) in batches {
             guard let readAt = batch.readAt, now - readAt >= limits.batchLife else { continue }

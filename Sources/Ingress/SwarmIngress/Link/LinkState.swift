@@ -2,7 +2,7 @@ package import MessageSockets
 package import PushModel
 package import SessionPush
 
-/// Whom the link talks to.
+/// A peer of the link.
 package enum Peer: Sendable, Hashable {
     /// The chain daemon.
     case daemon
@@ -21,7 +21,7 @@ package struct LinkState: ~Copyable {
         case said(Peer, OxenMessage)
         /// Entries of rows that were read for the first time.
         case rows([WatchEntry])
-        /// What came of a reading; `nil`: the store did not answer.
+        /// The result of a reading; `nil`: the store did not answer.
         case read(Int, WatchBatch?)
     }
 
@@ -32,13 +32,13 @@ package struct LinkState: ~Copyable {
         case read(WatchReading)
         /// A node tells of a message.
         case push(NodeKey, SwarmScope, body: Secret)
-        /// The swarm has refused these watches for good: nobody of it admits who signed them.
+        /// The swarm has refused these watches for good: none of its nodes accepts their signer.
         case end([UInt64])
         case note(SwarmNote)
     }
 
-    /// Which nodes fall to this process, of the swarms that there are and their members; `nil`: not known at
-    /// the moment, so nothing changes.
+    /// The nodes that fall to this process, given the swarms and their members; `nil`: not known at the
+    /// moment, so nothing changes.
     package typealias Ours = @Sendable (_ swarms: [UInt64: [NodeKey]]) -> Set<NodeKey>?
 
     /// One storage server.
@@ -50,11 +50,12 @@ package struct LinkState: ~Copyable {
         var dial = DialState()
         var watching: Watching?
         var strays = 0
-        /// Until when it is heard although it falls to another process, which has yet to connect and show.
+        /// Until when we listen to it although it falls to another process, which still has to connect and
+        /// show its watches.
         var heardUntil: ContinuousClock.Instant?
 
         func scope(at now: ContinuousClock.Instant) -> SwarmScope {
-            // Hardly ever are there any.
+            // There are rarely any.
             if former.isEmpty { return SwarmScope(arc) }
             return SwarmScope(arc, former: former.filter { $0.until > now }.map(\.arc))
         }
@@ -101,7 +102,7 @@ package struct LinkState: ~Copyable {
     var places: [Place: Int] = [:]
     var nextReading = 0
     var votes: RefusalVotes
-    /// Of those who say that the signature does not hold: nobody may sign so for the account any more.
+    /// Votes of nodes that reject the signature: its signer may no longer sign for the account.
     var verdicts: RefusalVotes
     var refused: RefusedWatches
     private var votesFrom: ContinuousClock.Instant?
@@ -166,7 +167,7 @@ package struct LinkState: ~Copyable {
             sharedAt = now
             actions += share(now)
         }
-        // Counted from the first tick on, which forgets nothing: nodes may have refused something before it.
+        // Counted from the first tick on, which drops nothing: nodes may have refused something before it.
         if now - (votesFrom ?? now) >= limits.renewal.upperBound {
             votesFrom = now
             votes.forget()
@@ -196,8 +197,8 @@ package struct LinkState: ~Copyable {
             case (true, _): nodes[key]?.heardUntil = nil
             case (false, .off): break
             case (false, .connected):
-                // Whoever has it now may not know yet, and must connect and show: what both hear is one push
-                // by the store's marks.
+                // The process that has it now may not know yet, and must connect and show its watches. The
+                // store's marks make one push of a message that both hear.
                 let end = node.heardUntil ?? now + limits.handover
                 nodes[key]?.heardUntil = end
                 if end <= now { actions += leave(key) }
@@ -278,7 +279,7 @@ package struct LinkState: ~Copyable {
             nodes[key]?.watching = watching
             return [.note(.connected)] + advance(key, now)
         case .bye: return ended(.node(key), .farewell, now)
-        // Who comes back under our name may be told of messages before it is greeted.
+        // A peer that comes back may send us messages before it is greeted.
         case .call(name: "notify.message", let parts) where parts.count == 1:
             return [.push(key, node.scope(at: now), body: parts[0])]
         case .call(name: "notify.monitor_ended", let parts) where parts.count == 1:
@@ -297,7 +298,7 @@ package struct LinkState: ~Copyable {
         return [.note(.strange)] + (isTooMuch ? ended(.node(key), .struckOut, now) : [])
     }
 
-    /// When what is shown now is to be shown again.
+    /// When the watches that are shown now must be shown again.
     func renewalSpan() -> Duration {
         let (least, most) = (limits.renewal.lowerBound, limits.renewal.upperBound)
         // The upper 53 bits are as many as fit a fraction.

@@ -4,9 +4,9 @@ import PushModel
 import SessionPush
 import Synchronization
 
-/// The thread that owns all sockets of the link, and its state. Others reach it by orders alone.
+/// The thread that owns all sockets of the link, and its state. Other threads only send it orders.
 final class LinkThread: @unchecked Sendable {
-    // Safety: what is not behind a lock is touched by the thread alone, or set before it starts.
+    // Safety: fields that are not behind a lock are touched by the thread alone, or set before it starts.
 
     /// What the thread hands on.
     struct Outlets: Sendable {
@@ -31,7 +31,7 @@ final class LinkThread: @unchecked Sendable {
         let monitor: SocketMonitor
         /// Keys have been exchanged.
         var isReady = false
-        /// Its share of the queue is full, so it is not read.
+        /// Whether its share of the queue is full, so that it is not read.
         var isPaused = false
     }
 
@@ -169,7 +169,7 @@ final class LinkThread: @unchecked Sendable {
         case .send(let peer, let frames):
             guard let number = numbers[peer], let place = places[number] else { return }
             if !place.socket.send(frames) { take(.ended(peer, isRefusal: false)) }
-            // Sending takes in what the library has to say, whose sign is then gone.
+            // Sending also reads the library's events, which clears their signal.
             unread.insert(number)
         case .read(let reading): outlets?.readings.put(reading)
         case .push(let node, let scope, let body):
@@ -192,7 +192,7 @@ final class LinkThread: @unchecked Sendable {
         if !isNamed { connect(peer, endpoint, serverKey, within: limits.dialDeadline) }
     }
 
-    /// At the next of its addresses; with the last of them the attempt has failed.
+    /// Dials the next of its addresses; after the last one the attempt has failed.
     private func tryNextDaemon() {
         guard let endpoint = daemonWays.next() else { return take(.ended(.daemon, isRefusal: false)) }
         connect(.daemon, endpoint, daemonKey, within: daemonWays.share)
@@ -217,7 +217,7 @@ final class LinkThread: @unchecked Sendable {
         unread.insert(number | 1)
     }
 
-    /// Those that are connected stay so; this peer climbs the ladder, as one that does not answer.
+    /// Connected peers stay; this peer waits longer each time, like one that does not answer.
     private func hasNoRoom(for peer: Peer) {
         let now = world.instant()
         if toldNoRoomAt.map({ now - $0 >= limits.noRoomEvery }) ?? true {
@@ -244,7 +244,7 @@ final class LinkThread: @unchecked Sendable {
         socket.set(.connectMilliseconds, Int(span.wholeMilliseconds))
         socket.set(.heartbeatMilliseconds, Int(limits.heartbeat.wholeMilliseconds))
         socket.set(.heartbeatTimeoutMilliseconds, Int(limits.heartbeatTimeout.wholeMilliseconds))
-        // A connection that is lost ends its socket: who dials again, and when, is ours to say.
+        // A lost connection ends its socket, because we decide when to dial again.
         socket.set(.reconnectMilliseconds, -1)
         socket.set(.onlyConnected, 1)
     }
@@ -273,7 +273,7 @@ final class LinkThread: @unchecked Sendable {
     private func read(_ number: UInt64) {
         unread.remove(number)
         guard let place = places[number & ~1] else { return }
-        // A socket's last words come before its end.
+        // A socket's last messages come before its end.
         if number & 1 == 1 { return readMonitor(number, place) }
         guard !place.isPaused else { return }
         for _ in 0..<SwarmLimits.messagesPerTurn {
@@ -307,7 +307,7 @@ final class LinkThread: @unchecked Sendable {
         }
     }
 
-    /// What had come before the connection ended: with the bound on what waits, that is little.
+    /// Messages that had come before the connection ended: few, because the queue is bounded.
     private func readAll(_ number: UInt64, _ place: Place) {
         for _ in 0...SwarmLimits.receiveBound {
             guard places[number] != nil,

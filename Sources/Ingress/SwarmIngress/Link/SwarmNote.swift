@@ -4,10 +4,10 @@ package import SessionPush
 /// What happened on the link, for counting and logging: words of our own, nothing that a node said.
 package enum SwarmNote: Sendable, Hashable {
     case dialled, connected, lost, refused, late, farewell
-    /// So many watches were taken.
+    /// The number of watches that were accepted.
     case shown(Int)
     case watchRefused(MonitorRefusal)
-    /// No node takes it any more; it left the rotation until its row changes.
+    /// No node accepts it; it is out of the rotation until its row changes.
     case watchEnded
     /// A node has ended one, because the account is another swarm's by its list.
     case watchTakenBack
@@ -46,7 +46,7 @@ package enum SwarmNote: Sendable, Hashable {
         }
     }
 
-    /// Silent: what a node may cause as often as it likes is counted, never logged.
+    /// Silent: an event that a node can cause as often as it likes is counted, never logged.
     package var level: LogLevel? {
         switch self {
         case .daemonConnected: .info

@@ -1,8 +1,7 @@
 import Delivery
 import Synchronization
 
-/// Hands work from the link's thread to tasks. It grows only with what the thread asks for, which has its own
-/// bounds.
+/// Hands work from the link's thread to tasks. It grows only with the thread's requests, which are bounded.
 package final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
         var items = Fifo<Element>()

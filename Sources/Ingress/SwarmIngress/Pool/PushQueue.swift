@@ -3,14 +3,14 @@ import PushModel
 package import SessionPush
 import Synchronization
 
-/// Pushes that wait for a worker, a share for each node. They are handed out round robin over nodes, so a
-/// flood of one node delays another's by one push for each node, and no more.
+/// Pushes that wait for a worker, in one share for each node. They are taken round robin over nodes, so a
+/// flood from one node delays another's push by at most one push of each node.
 ///
-/// A share is bounded by bytes. Of a node whose share is full nothing more is read until it has room.
+/// A share is bounded by bytes. A node whose share is full is not read until it has room.
 package final class PushQueue: Sendable {
     package struct Item: Sendable {
         package let node: NodeKey
-        /// For whom the node spoke when it told of it.
+        /// The part of the ring that the node had when it told of the message.
         package let scope: SwarmScope
         package let body: Secret
 
@@ -28,7 +28,7 @@ package final class PushQueue: Sendable {
         /// Bytes of one node's share.
         var limit: Int
         var shares = FairShares<NodeKey, Item>()
-        /// Of these somebody was told that there is no room.
+        /// Nodes for which the caller was told that there is no room.
         var awaited: Set<NodeKey> = []
         var takers = Fifo<CheckedContinuation<Void, Never>>()
         var isClosed = false
@@ -79,7 +79,7 @@ package final class PushQueue: Sendable {
         }
     }
 
-    /// Takes nothing any more; what is there is still handed out.
+    /// Takes no more pushes; those that are there are still handed out.
     package func close() {
         let waiting = state.withLock { state in
             state.isClosed = true
@@ -91,7 +91,7 @@ package final class PushQueue: Sendable {
 
     // MARK: Inside
 
-    /// Room is told of when half of the share is free: not for each push of a node that floods.
+    /// Room is reported when half of the share is free, not for each push of a node that floods.
     private static func pop(_ state: inout State) -> (Item?, isAwaited: Bool, isOver: Bool) {
         guard let (node, item) = state.shares.pop() else { return (nil, false, state.isClosed) }
         let bytes = state.shares.bytes(of: node)

@@ -11,8 +11,8 @@ import WireFormats
 /// What one instance listens to.
 package struct SwarmSettings: Sendable {
     package var daemon: DaemonAddress
-    /// What storage servers know us by. Each process has a pair of its own: two connections with one key to
-    /// one server are not possible.
+    /// The key pair that storage servers know us by. Each process has its own, because one server does not
+    /// accept two connections with one key.
     package var pair: X25519KeyPair
     /// Where the subscriptions are.
     package var space: Space
@@ -24,15 +24,15 @@ package struct SwarmSettings: Sendable {
     }
 }
 
-/// The link to the swarm: shows storage servers what is to be watched, and hands on what they tell.
+/// The link to the swarm: shows storage servers the accounts to watch, and passes on what they report.
 ///
-/// One thread owns all sockets. Registering and watching stay apart: the registry is the only thing between
-/// them, and the bell says no more than that it is worth a look.
+/// One thread owns all sockets. Registering and watching are separate: only the registry connects them, and
+/// the bell only says that there is something new in it.
 package final class SwarmIngress: Service {
-    /// Takes one message in: role, then delivery. It keeps its faults to itself.
+    /// Takes one message in: role, then delivery. It throws no error.
     package typealias Take = @Sendable (StoragePush) async -> Taken
 
-    /// What came of a message.
+    /// The result of taking a message in.
     package enum Taken: Sendable, Hashable {
         /// It is in custody, or nobody wants it.
         case taken
@@ -59,7 +59,7 @@ package final class SwarmIngress: Service {
     private let stopping = Bell()
     private let received = Atomic(0)
 
-    /// In a structure: a lock around the closure alone wraps it anew at each look, and keeps the wrapping.
+    /// In a structure, because a lock around a bare closure wraps it once more at each access.
     private struct Current: Sendable {
         var take: Take
     }
@@ -67,7 +67,7 @@ package final class SwarmIngress: Service {
     /// - Parameters:
     ///   - bell: rung after each commit of a subscription.
     ///   - membership: who else may serve this instance; `nil`: nobody.
-    ///   - parse: what a row says is to be watched.
+    ///   - parse: reads a row's watch.
     package init(
         name: ConfiguredName, settings: SwarmSettings, registry: any Registry, bell: Bell,
         membership: Membership? = nil, limits: SwarmLimits = SwarmLimits(), world: World, journal: Journal,
@@ -93,7 +93,7 @@ package final class SwarmIngress: Service {
         queue = PushQueue(share: limits.share(among: 1)) { thread?.hasRoom($0) }
     }
 
-    /// Puts another way for what nodes tell in force.
+    /// Replaces the handler of what nodes report.
     package func adopt(take: @escaping Take) { current.withLock { $0.take = take } }
 
     package var statistics: SwarmStatistics {
@@ -109,8 +109,7 @@ package final class SwarmIngress: Service {
 
     // MARK: Running
 
-    /// Watches until a graceful stop, ``end()`` or ``stop()``; then what was taken is handed on, and it
-    /// returns.
+    /// Watches until a graceful stop, ``end()`` or ``stop()``; then it passes on what was taken, and returns.
     package func run() async throws {
         guard let thread else {
             journal.note("swarm link has no descriptors left", [.instance: name], level: .error)
@@ -165,8 +164,8 @@ package final class SwarmIngress: Service {
         metrics.show(SwarmStatistics())
     }
 
-    /// Storage servers tell whoever is connected, and nothing of what was said to nobody: so connections stay
-    /// until others have theirs. What both hear meanwhile is one push by the store's marks.
+    /// Storage servers tell only connected peers, and repeat nothing: so connections stay until others have
+    /// theirs. The store's marks make one push of a message that both hear meanwhile.
     private func handOver() async {
         await ending.wait()
         if Task.isCancelled { return }
@@ -178,7 +177,7 @@ package final class SwarmIngress: Service {
         stop()
     }
 
-    /// Finds what was registered: rows that this process has not seen.
+    /// Finds new registrations: rows that this process has not seen.
     private func look(for thread: LinkThread) async {
         var last: UInt64 = 0
         while !Task.isCancelled {
@@ -267,8 +266,8 @@ package final class SwarmIngress: Service {
         }
     }
 
-    /// Tries until the store has taken the message, or it has expired: nobody tells of it again. A process
-    /// that stops gives it up.
+    /// Tries until the store has taken the message or it has expired, because nobody reports it again. A
+    /// process that stops gives it up.
     private func keep(_ push: StoragePush) async {
         while true {
             let take = current.withLock(\.take)

@@ -20,7 +20,7 @@ enum SwarmMetric: String, CaseIterable {
 /// Why a push was not handed on.
 package enum DropReason: String, Sendable, Hashable, CaseIterable {
     case malformed
-    /// Of an account that is not in the node's swarm.
+    /// Its account is not in the node's swarm.
     case foreign
     /// The store could not take it until it expired, or the process stopped.
     case storeOut = "store-out"

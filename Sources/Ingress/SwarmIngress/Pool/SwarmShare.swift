@@ -3,14 +3,14 @@ import PushModel
 import SessionPush
 import Synchronization
 
-/// Which storage servers this process connects to, where several serve one instance on one store: each goes
-/// to one of them, and to another when that one has gone. Members of a swarm all tell of the same messages,
-/// so they are parted (decision 0074).
+/// The storage servers that this process connects to, if several processes serve one instance on one store:
+/// each server goes to one of them, and to another when that one has gone. All members of a swarm report the
+/// same messages, so the members are divided (decision 0074).
 final class SwarmShare: Sendable {
     private struct State {
         /// Since when no node was connected; `nil`: one is.
         var deafSince: ContinuousClock.Instant?
-        /// For good.
+        /// Left for good.
         var hasLeft = false
     }
 
@@ -26,7 +26,7 @@ final class SwarmShare: Sendable {
         group = GroupName(listeningFor: instance)
     }
 
-    /// Which nodes fall to us of these swarms' members; `nil` while that is not known.
+    /// The members of these swarms that fall to us; `nil` while that is not known.
     func ours(of swarms: [UInt64: [NodeKey]]) -> Set<NodeKey>? {
         guard let membership else { return Set(swarms.values.joined()) }
         guard let roster = membership.roster(of: group) else { return nil }
@@ -39,10 +39,11 @@ final class SwarmShare: Sendable {
         return ours
     }
 
-    /// A process that knows no nodes, or has long reached none, leaves its share to others.
+    /// A process that knows no nodes, or has reached none for long, leaves its share to others.
     func look(_ statistics: SwarmStatistics, at now: ContinuousClock.Instant) {
         guard let membership else { return }
-        // Under the lock, so that who leaves for good is not made a member by a look that was under way.
+        // Under the lock, so that a look that was under way does not make a process a member again that
+        // leaves for good.
         state.withLock { state in
             guard !state.hasLeft else { return }
             let isHearing = statistics.connected > 0 || statistics.ours == 0
@@ -54,18 +55,18 @@ final class SwarmShare: Sendable {
 
     /// Leaves the share to others for good: no later look joins again.
     ///
-    /// - Returns: whether there is anybody to take it over; the second time nobody is asked.
+    /// - Returns: whether another process can take it over; false the second time.
     @discardableResult
     func leave() async -> Bool {
         guard let membership, !hadLeft() else { return false }
-        // Of one that came since the last reading, as a new relay in our place does, nothing is known yet.
+        // A process that came since the last reading, such as a new relay in our place, is not known yet.
         if !Task.isCancelled { await membership.renew() }
         let isFollowed = membership.roster(of: group)?.hasOthers(at: membership.instant) ?? false
         membership.leave(group)
         return isFollowed
     }
 
-    /// Whether it had left before; now it has.
+    /// Whether it had already left; it has from now on.
     private func hadLeft() -> Bool {
         state.withLock { state in
             defer { state.hasLeft = true }

@@ -1,7 +1,7 @@
 package import SessionPush
 
-/// Which nodes have refused a watch for good. A node alone may lie, or have a wrong clock; when as many as
-/// half of those that could have a say refuse it, and two at least where there are two, it is decided.
+/// Which nodes have refused a watch for good. A single node may lie or have a wrong clock. It is decided when
+/// half of the nodes that can vote refuse it, and at least two if there are two.
 package struct RefusalVotes: Sendable {
     private var refusers: [UInt64: [NodeKey]] = [:]
     private let limit: Int
@@ -9,7 +9,7 @@ package struct RefusalVotes: Sendable {
     /// - Parameter limit: watches of which votes are kept.
     package init(limit: Int) { self.limit = limit }
 
-    /// - Parameter voters: nodes of the swarm that could have a say, at once or later.
+    /// - Parameter voters: nodes of the swarm that can vote, now or later.
     /// - Returns: whether it is decided; its votes are then forgotten.
     package mutating func add(_ revision: UInt64, by node: NodeKey, of voters: Int) -> Bool {
         var names = refusers[revision] ?? []
@@ -23,6 +23,6 @@ package struct RefusalVotes: Sendable {
         return false
     }
 
-    /// Begins anew: what was refused long ago by few is refused again, or is not.
+    /// Starts again: watches that a few nodes refused long ago are refused again, or not.
     package mutating func forget() { refusers.removeAll() }
 }

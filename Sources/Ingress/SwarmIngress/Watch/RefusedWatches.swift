@@ -1,11 +1,11 @@
 package import SessionPush
 
-/// How many watches storage nodes have refused lately, for an operator to be told of: each that as many nodes
-/// of its swarm refuse as ``RefusalVotes`` asks for, whatever they give as the reason.
+/// Counts the watches that storage nodes have refused lately, for an alert: each watch that as many nodes of
+/// its swarm refuse as ``RefusalVotes`` requires, for whatever reason.
 ///
-/// One device may have a signature that only nodes can judge, such as that of a member who was put out of a
-/// group. So few are told of only where there are few. Once told, it holds until half of that many are left,
-/// so that it does not come and go.
+/// A single device may have a signature that only nodes can judge, such as that of a removed group member. So
+/// a few refused watches are reported only if there are few watches. Once reported, the alert holds until
+/// half of that number are left, so that it does not come and go.
 package struct RefusedWatches: Sendable {
     private let limits: SwarmLimits
     private var votes: RefusalVotes
@@ -42,10 +42,10 @@ package struct RefusedWatches: Sendable {
         isTold = recent > 0 && (isTold ? recent * 2 >= enough : recent >= enough)
     }
 
-    /// Those that an operator is to be told of; 0: too few.
+    /// The number to report to an operator; 0: too few.
     package var told: Int { isTold ? recent : 0 }
 
-    /// Begins anew, with each renewal: what is still refused is refused again, and counts again.
+    /// Starts again with each renewal: watches that are still refused are refused again, and count again.
     package mutating func forget() {
         votes.forget()
         decided.removeAll()
@@ -54,10 +54,10 @@ package struct RefusedWatches: Sendable {
     private var recent: Int { parts.reduce(0) { $0 + $1.count } }
 
     private func enough(of watches: Int) -> Int {
-        // No more than what votes are kept of.
+        // At most as many as votes are kept for.
         min(max(min(limits.refusedLeast, watches), watches / limits.refusedPart), limits.votes / 2)
     }
 
-    /// Parts of the span: as many as are kept, and by so much it may be too short.
+    /// Parts of the span that are kept; the span may be too short by one part.
     private static let grain = 12
 }

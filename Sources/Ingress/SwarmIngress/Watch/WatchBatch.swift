@@ -17,13 +17,13 @@ package struct WatchReading: Sendable {
     }
 }
 
-/// What came of it: one request, which nodes of the swarm share.
+/// The result: one request, which nodes of the swarm share.
 package struct WatchBatch: Sendable {
     /// The watches of the request, in its order.
     package var shown: [UInt64]
     /// Rows that have changed or gone, or whose signature is too old by now.
     package var ended: [UInt64]
-    /// Up to which revision all is dealt with.
+    /// The revision up to which everything is done.
     package var through: UInt64
     /// `nil`: there is nothing to show.
     package var body: SharedBytes?

@@ -5,7 +5,7 @@ import WireFormats
 
 /// Where watches are read: the registry's space of subscriptions.
 package struct WatchSource: Sendable {
-    /// What a row says is to be watched; `nil`: nothing, as of a tombstone.
+    /// A row's watch; `nil`: none, as for a tombstone.
     package typealias Parse = @Sendable (Record) -> MonitorRequest?
 
     private let registry: any Registry
@@ -39,7 +39,7 @@ package struct WatchSource: Sendable {
         return (entries, last)
     }
 
-    /// Reads rows again, and puts together what is shown of them.
+    /// Reads rows again, and builds the request that shows them.
     ///
     /// A row that has changed since has another revision, and another entry.
     package func read(_ reading: WatchReading) async throws(StoreError) -> WatchBatch {
@@ -75,7 +75,7 @@ package struct WatchSource: Sendable {
         return close(&batch, &writer)
     }
 
-    /// Ends rows, with whatever is owed to them, unless they have changed since.
+    /// Ends rows, with the pushes that are owed to them, unless they have changed since.
     package func end(_ revisions: [UInt64]) async throws(StoreError) {
         for revision in revisions {
             let rows = try await registry.page(.space(space), after: revision - 1, limit: 1)
@@ -91,7 +91,7 @@ package struct WatchSource: Sendable {
         return batch
     }
 
-    /// `nil` for what is no subscription any more, and for what no storage server would take.
+    /// `nil` for a row that is no longer a subscription, and for one that no storage server would accept.
     private func watch(_ record: Record) -> MonitorRequest? {
         guard record.state == .live, let watch = parse(record), watch.isValid(at: now()) else { return nil }
         return watch

@@ -16,8 +16,8 @@ package struct WatchEntry: Sendable, Hashable {
 /// All subscriptions, in the order of their revisions: twelve bytes each.
 ///
 /// A million of them must fit into 16 MiB with all that reads them. So the table grows by pieces that never
-/// move: a block that grows is copied, because what is given back is wiped (docs/decisions/0015), and both
-/// would be there at once. Revisions of a piece are counted from its first.
+/// move: a growing block would be copied, because freed memory is wiped (docs/decisions/0015), and both
+/// copies would exist at once. Revisions of a piece are counted from its first.
 package struct WatchTable: ~Copyable {
     private struct Piece {
         let base: UInt64

@@ -1,10 +1,10 @@
 import PushModel
 import SessionPush
 
-/// What one connected node has been shown, and what comes next.
+/// The watches that one connected node has been shown, and those that come next.
 ///
-/// Two lanes go to it beside each other, each with one request at a time: everything, after connecting and
-/// then once in 45 to 55 minutes; and what was registered since. So a new registration waits for no renewal.
+/// Two lanes lead to it, each with one request at a time: one shows everything, after connecting and then
+/// once in 45 to 55 minutes; the other shows new registrations, which so need not wait for a renewal.
 struct Watching: Sendable {
     enum Lane: Sendable, Hashable, CaseIterable { case everything, fresh }
 
@@ -16,7 +16,7 @@ struct Watching: Sendable {
         case asked(tag: [UInt8], until: ContinuousClock.Instant, id: Int, batch: WatchBatch)
 
         var isIdle: Bool { if case .idle = self { true } else { false } }
-        /// Of the reading that it waits for, or whose batch it has sent.
+        /// The reading that it waits for, or whose batch it has sent.
         var reading: Int? {
             switch self {
             case .idle, .resting: nil
@@ -35,7 +35,7 @@ struct Watching: Sendable {
     private var hasFresh = false
     /// Replies in a row that did not come.
     private(set) var strikes = 0
-    /// Replies in a row by which accounts are another swarm's.
+    /// Replies in a row that said that accounts belong to another swarm.
     private var disagreements = 0
 
     /// Shows everything up to `last`, and what comes behind it as it comes.
@@ -51,7 +51,7 @@ struct Watching: Sendable {
         set { works[lane] = newValue }
     }
 
-    /// From where a lane goes on; `nil`: it has nothing to do, or something under way.
+    /// Where a lane continues; `nil`: it has nothing to do, or something under way.
     func cursor(of lane: Lane) -> UInt64? {
         guard self[lane].isIdle else { return nil }
         switch lane {
@@ -71,7 +71,7 @@ struct Watching: Sendable {
         (after, end, renewAt) = (0, last, next)
     }
 
-    /// A lane has dealt with all up to a revision; `isLast`: no entry of the swarm stands behind it.
+    /// A lane is done up to a revision; `isLast`: the swarm has no later entry.
     mutating func went(_ lane: Lane, through revision: UInt64, isLast: Bool) {
         self[lane] = .idle
         switch lane {
@@ -84,8 +84,8 @@ struct Watching: Sendable {
 
     mutating func answered() { strikes = 0 }
 
-    /// The node says that accounts are not its swarm's: it is a block behind us, or ahead, or we are both
-    /// right soon. Everything is shown again after a while, which doubles as long as it goes on saying so.
+    /// The node says that accounts are not in its swarm: it is a block behind or ahead of us. Everything is
+    /// shown again after a while, which doubles as long as the node repeats this.
     ///
     /// - Returns: whether it has said so before.
     mutating func disagreed(
@@ -98,7 +98,7 @@ struct Watching: Sendable {
     }
 
     mutating func agreed() { disagreements = 0 }
-    /// - Parameter again: when everything is shown again, for what this reply would have said.
+    /// - Parameter again: when everything is shown again, because this reply is missing.
     mutating func struck(again: ContinuousClock.Instant) {
         strikes += 1
         renewAt = min(renewAt, again)

@@ -1,7 +1,7 @@
 import PushModel
 import Synchronization
 
-/// What was missed and is still to be fetched: everything since a moment.
+/// The messages that were missed and are still to be fetched: all since a moment.
 final class Gap: Sendable {
     private struct State {
         var since: UnixTime?
@@ -11,19 +11,19 @@ final class Gap: Sendable {
     private let state = Mutex(State())
     private let bell = Bell()
 
-    /// Whether something that was missed has not been fetched yet.
+    /// Whether missed messages have not been fetched yet.
     var isOpen: Bool { state.withLock { $0.since != nil || $0.isBeingFetched } }
 
-    /// Something may have been missed since then.
+    /// Messages may have been missed since then.
     func open(since: UnixTime) {
         state.withLock { $0.since = min($0.since ?? since, since) }
         bell.ring()
     }
 
-    /// What was taken has been fetched, or given up.
+    /// The gap that was taken has been fetched, or given up.
     func close() { state.withLock { $0.isBeingFetched = false } }
 
-    /// Waits for a gap and takes it: what is missed from now on is another one.
+    /// Waits for a gap and takes it: messages that are missed from now on make a new one.
     ///
     /// - Returns: `nil` when the task was cancelled.
     func next() async -> UnixTime? {

@@ -7,7 +7,7 @@ package struct GapFetch: Sendable {
     package private(set) var range: ClosedRange<Int64>
     /// Of the page before; `nil`: the first of the range.
     package private(set) var cursor: String?
-    /// Nothing more is asked for.
+    /// Whether nothing more is asked for.
     package private(set) var isOver = false
     /// All pages came.
     package private(set) var isComplete = false
@@ -18,8 +18,8 @@ package struct GapFetch: Sendable {
     private var retryAfter: Duration?
     private let limits: WakuLimits
 
-    /// - Parameter since: when something may have been missed first.
-    /// - Parameter now: up to when. What is published later is heard.
+    /// - Parameter since: the earliest time at which a message may have been missed.
+    /// - Parameter now: the end of the range. Later messages are heard.
     package init(since: UnixTime, now: UnixTime, limits: WakuLimits) {
         self.limits = limits
         let start = max(since, now - limits.gapReach) - WakuLimits.timestampSlack
@@ -40,11 +40,11 @@ package struct GapFetch: Sendable {
         return nil
     }
 
-    /// - Returns: whether it is worth telling: the first in a row is.
+    /// - Returns: whether to report it: only the first in a row.
     package mutating func failed(_ fault: NodeFault) -> Bool {
         attempts += 1
         retryAfter = fault.retryAfter
-        // Another store may be asked next, which knows nothing of this one's cursor.
+        // The next attempt may ask another store, which does not know this one's cursor.
         range = newest...range.upperBound
         cursor = nil
         isOver = attempts >= limits.storeAttempts || !(fault.isPassing || fault.isNoStore)

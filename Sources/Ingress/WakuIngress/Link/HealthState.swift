@@ -1,26 +1,26 @@
 package import PushModel
 
-/// What follows from a node's words about its own health.
+/// What follows from a node's report about its own health.
 ///
-/// A node without peers goes on answering polls, with nothing in them. So what was missed meanwhile no poll
-/// tells; the store is asked when the peers are back.
+/// A node without peers goes on answering polls with empty lists, so no poll shows what was missed; the store
+/// is asked when the peers are back.
 package struct HealthState: Sendable {
     package private(set) var health = WakuHealth.unknown
-    /// When it was asked last and had peers, or nothing was known of it.
+    /// When it was last asked while it had peers, or nothing was known about it.
     private var heardAt: UnixTime
 
     /// - Parameter start: no gap is opened from before then.
     package init(start: UnixTime) { heardAt = start }
 
     /// - Parameters:
-    ///   - now: what the node says.
+    ///   - now: the node's present report.
     ///   - askedAt: when it was asked.
     /// - Returns: a note, and since when something may have been missed.
     package mutating func took(
         _ now: WakuHealth, askedAt: UnixTime
     ) -> (note: WakuNote?, gapSince: UnixTime?) {
         let before = health
-        // An answer that did not come says nothing of the peers.
+        // A missing answer says nothing about the peers.
         if before == .alone, now == .unknown { return (nil, nil) }
         health = now
         switch (before, now) {

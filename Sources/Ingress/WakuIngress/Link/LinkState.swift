@@ -1,12 +1,12 @@
 import Delivery
 package import PushModel
 
-/// What is asked of the node next, and what follows from its answers.
+/// The next call to the node, and what follows from its answers.
 ///
-/// A subscription is asked for when a poll says that there is none (404), and never otherwise: go-waku takes
-/// a second one as one more, hands each message out once for each, and stops hearing when one of them is
-/// full. A node of nwaku's kind that refused a subscription may note it all the same and then answer polls
-/// without ever hearing anything, so it is told to end it first.
+/// We subscribe only when a poll says that there is no subscription (404): go-waku counts a second
+/// subscription as one more, returns each message once for each, and stops receiving when one of them is
+/// full. An nwaku node that refused a subscription may still record it and then answer polls without ever
+/// receiving anything, so it is told to end it first.
 package struct LinkState: Sendable {
     package enum Duty: Sendable, Hashable { case leave, subscribe, poll }
 
@@ -14,7 +14,7 @@ package struct LinkState: Sendable {
     package enum Outcome: Sendable {
         /// An answer that was read to its end, with so many messages.
         case whole(Int)
-        /// One that was read in part; the node has forgotten the rest.
+        /// An answer that was read in part; the node has forgotten the rest.
         case cut
         case failed(NodeFault)
     }
@@ -22,7 +22,7 @@ package struct LinkState: Sendable {
     /// What follows.
     package struct Step: Sendable, Equatable {
         package var notes: [WakuNote] = []
-        /// What came since then may have been missed.
+        /// Messages since then may have been missed.
         package var gapSince: UnixTime?
         /// `nil`: the next call follows at once.
         package var rest: Duration?
@@ -38,22 +38,22 @@ package struct LinkState: Sendable {
     package private(set) var duty = Duty.poll
     /// The latest poll was answered.
     package private(set) var isListening = false
-    /// When the latest poll began that nothing was missed before.
+    /// When the latest poll began before which nothing was missed.
     private var heardAt: UnixTime
     /// Something came between since then.
     private var hasMissed = true
     /// Faults in a row.
     private var faults = 0
-    /// Messages of the longest answer since the subscription stands, or of the smallest cache: as many again
-    /// may be a full cache. A node that comes back may have been restarted with another one, so this ends
-    /// with the first fault.
+    /// The number of messages in the longest answer of this subscription, at least that of the smallest
+    /// cache: an answer of this length may come from a full cache. A node that comes back may have been
+    /// restarted with another cache, so this is reset by the first fault.
     private var longest = WakuLimits.leastCache
     /// A subscription was taken, and no poll has been answered since.
     private var isNew = false
-    /// The latest note of a fault: the same is not made again before the node is well.
+    /// The latest fault that was noted: the same is not noted again before the node is well.
     private var trouble: WakuNote?
 
-    /// - Parameter since: from when on the store is asked at the start.
+    /// - Parameter since: the start of the range that the store is asked for at the beginning.
     package init(limits: WakuLimits, since: UnixTime) {
         self.limits = limits
         heardAt = since
@@ -71,7 +71,7 @@ package struct LinkState: Sendable {
             return Step()
         }
         var step = failed(fault, random)
-        // Whether it holds in spite of a lost answer the next poll says.
+        // If the answer was lost, the next poll shows whether the subscription exists.
         if case .status = fault { duty = .leave } else { duty = .poll }
         step.notes = trouble(note(of: fault))
         return step
@@ -80,9 +80,9 @@ package struct LinkState: Sendable {
     package mutating func polled(_ outcome: Outcome, begunAt: UnixTime, random: UInt64) -> Step {
         switch outcome {
         case .whole(let count):
-            // A full cache has dropped what came before. How much it holds nobody says, so each answer that
-            // is as long as the longest counts as one: each overflow of one cache has the same length. An
-            // answer that is shorter than another one was all there was.
+            // A full cache has dropped older messages. Its size is unknown, so each answer that is as long as
+            // the longest counts as a full cache: every overflow of one cache has the same length. A shorter
+            // answer was complete.
             let isFull = count >= longest
             longest = max(longest, count)
             return heard(begunAt, isWhole: !isFull, random)
@@ -94,7 +94,7 @@ package struct LinkState: Sendable {
             let (wasListening, wasNew) = (isListening, isNew)
             var step = failed(.status(404, retryAfter: nil), random)
             duty = .subscribe
-            // At once, or with patience where a subscription does not come into force.
+            // At once, or after a wait if a subscription does not take effect.
             if wasNew { step.notes = trouble(.nodeRefuses) } else { step.rest = nil }
             if wasListening { step.notes = trouble(.subscriptionLost) }
             return step

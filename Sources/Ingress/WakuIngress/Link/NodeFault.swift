@@ -2,15 +2,15 @@ import PushModel
 
 /// How a call to the node failed.
 package enum NodeFault: Error, Sendable, Hashable {
-    /// Nobody answers at its address, or the connection ended before an answer.
+    /// Nothing answers at its address, or the connection ended before an answer.
     case unreachable
     /// The answer did not come in time.
     case overdue
     /// The answer has more bytes than are read.
     case tooLarge
-    /// It is no answer of a node.
+    /// It is not a node's answer.
     case malformed
-    /// A status that says no.
+    /// A status that refuses the call.
     case status(Int, retryAfter: Duration?)
 
     /// A fault of the fetch; its text and the node's are dropped here.
@@ -27,10 +27,10 @@ package enum NodeFault: Error, Sendable, Hashable {
         if case .status(_, let span) = self { span } else { nil }
     }
 
-    /// The node knows no store (412), and may find one.
+    /// The node has no store (412), but may find one.
     var isNoStore: Bool { if case .status(412, _) = self { true } else { false } }
 
-    /// Whether the same call may be answered otherwise in a moment.
+    /// Whether the same call may get another answer soon.
     var isPassing: Bool {
         switch self {
         case .unreachable, .overdue, .malformed: true

@@ -1,12 +1,12 @@
 package import PushModel
 
-/// What happened between us and the node, for counting and logging: words of our own, nothing that it said.
+/// An event between us and the node, for counting and logging: our own words, nothing that it said.
 ///
 /// A note is made when something changes, not each time that the node is asked.
 package enum WakuNote: String, Sendable, Hashable, CaseIterable {
     /// The node answers polls, and listens on our topic.
     case listening
-    /// Nobody answers at its address, or not in time.
+    /// Nothing answers at its address, or not in time.
     case nodeAway
     /// It answers a poll or a subscription with a status that says no.
     case nodeRefuses
@@ -16,9 +16,9 @@ package enum WakuNote: String, Sendable, Hashable, CaseIterable {
     case answerTooLarge
     /// It had forgotten our subscription.
     case subscriptionLost
-    /// It says of itself that it has no peers; and that it has some again.
+    /// It reports that it has no peers; and that it has some again.
     case nodeAlone, nodeConnected
-    /// The store handed out what was missed, or not.
+    /// The store returned the missed messages, or did not.
     case gapFetched, gapGivenUp
     /// The store does not answer; it is asked again.
     case storeAbsent

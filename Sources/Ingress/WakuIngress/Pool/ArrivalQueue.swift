@@ -2,8 +2,8 @@ import Delivery
 import PushModel
 import Synchronization
 
-/// Messages that wait for a worker, bounded by the bytes that they take. Whoever brings more waits, and then
-/// the node is not polled, or no further page of its store is asked for.
+/// Messages that wait for a worker, bounded by their bytes. A producer without room waits, and then the node
+/// is not polled, or no further page of its store is asked for.
 package final class ArrivalQueue: Sendable {
     private struct State {
         var items = Fifo<WakuArrival>()
@@ -47,7 +47,7 @@ package final class ArrivalQueue: Sendable {
         }
     }
 
-    /// Takes nothing any more; what is there is still handed out.
+    /// Takes no more messages; those that are there are still handed out.
     package func close() {
         let (takers, putters) = state.withLock { state in
             state.isClosed = true
@@ -69,7 +69,7 @@ package final class ArrivalQueue: Sendable {
         return (true, false, state.takers.popFirst())
     }
 
-    /// Those who wait for room go on when half of it is free.
+    /// Producers that wait for room continue when half of it is free.
     private func pop(
         _ state: inout State
     ) -> (item: WakuArrival?, isOver: Bool, putters: Fifo<CheckedContinuation<Void, Never>>) {
@@ -102,7 +102,7 @@ package final class ArrivalQueue: Sendable {
                 if goesOn { continuation.resume() }
             }
         } onCancel: {
-            // All of them look again; there are two.
+            // All of them check again; there are two.
             let putters = state.withLock { state in
                 defer { state.putters = Fifo() }
                 return state.putters

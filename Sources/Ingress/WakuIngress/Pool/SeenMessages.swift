@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Which messages came already, by their hashes: two generations, of which the older goes when the younger is
-/// full. So a message is remembered for at least ``WakuLimits/seenMessages`` others.
+/// The hashes of messages that have already come, in two generations: the older is dropped when the younger
+/// is full. So a message is remembered for at least ``WakuLimits/seenMessages`` others.
 ///
-/// A message counts as seen once somebody has taken it. Until then it is under way, and the same message that
-/// comes meanwhile is passed over; if nobody takes it, it is new when the store hands it out again.
+/// A message counts as seen once it has been taken. Until then it is under way, and the same message is
+/// skipped meanwhile; if it is not taken, it is new when the store returns it again.
 package final class SeenMessages: Sendable {
     private struct State {
         var young: Set<Mark> = []
@@ -13,8 +13,8 @@ package final class SeenMessages: Sendable {
         var underWay: Set<Mark> = []
     }
 
-    /// The first half of a hash: sixteen bytes of SHA-256 are enough where somebody who made two messages
-    /// with one of them would only hide the second.
+    /// The first half of a hash: sixteen bytes of SHA-256 are enough, because somebody who made two messages
+    /// with the same half would only hide the second.
     private struct Mark: Hashable {
         let high: UInt64
         let low: UInt64
@@ -49,13 +49,13 @@ package final class SeenMessages: Sendable {
 
     /// A message has come.
     ///
-    /// - Returns: whether it is new, and to be offered to whoever takes it; then ``end(_:isTaken:)`` follows.
+    /// - Returns: whether it is new and must be offered; then ``end(_:isTaken:)`` follows.
     package func begin(_ hash: [UInt8]) -> Bool {
         let mark = Mark(hash)
         return state.withLock { isNew(mark, $0) && $0.underWay.insert(mark).inserted }
     }
 
-    /// - Parameter isTaken: it is in somebody's custody, or needs none.
+    /// - Parameter isTaken: it is in custody, or needs none.
     package func end(_ hash: [UInt8], isTaken: Bool) {
         let mark = Mark(hash)
         state.withLock { state in

@@ -1,12 +1,12 @@
 package import StatusPush
 
-/// A message of a followed topic, as the node has it. Nothing of it is believed yet.
+/// A message of a followed topic, as the node has it. Nothing in it has been verified yet.
 package struct WakuArrival: Sendable {
     /// How it came.
     package enum Source: String, Sendable, Hashable, CaseIterable {
-        /// The node heard it lately.
+        /// The node received it lately.
         case live
-        /// From the store, which was asked for what was missed.
+        /// From the store, which was asked for missed messages.
         case stored
     }
 

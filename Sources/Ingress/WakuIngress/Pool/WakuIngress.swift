@@ -7,11 +7,11 @@ import Synchronization
 /// The way in from the Waku network, over one node's REST interface: polls the node, and hands on what is of
 /// a followed topic. Answers leave by the ``WakuOutlet`` of the same node.
 ///
-/// What a node has handed out it forgets, and what it could not keep it has lost: after each gap, and at the
-/// start, the store is asked. So a message may come twice, and is shown once.
+/// A node forgets messages that it has returned, and loses those that it could not keep: after each gap, and
+/// at the start, the store is asked. So a message may come twice; it is passed on once.
 package final class WakuIngress: Service {
-    /// Takes one message in: role, then delivery. It keeps its faults to itself, and says whether the message
-    /// is done with. One that is not is handed on again if it comes again.
+    /// Takes one message in: role, then delivery. It throws no error, and returns whether the message is
+    /// done. If not, the message is passed on again when it comes again.
     package typealias Take = @Sendable (WakuArrival) async -> Bool
 
     private let outlet: WakuOutlet
@@ -34,7 +34,7 @@ package final class WakuIngress: Service {
     private let known = Bell()
     private let isStopping = Atomic(false)
 
-    /// In a structure: a lock around the closure alone wraps it anew at each look, and keeps the wrapping.
+    /// In a structure, because a lock around a bare closure wraps it once more at each access.
     private struct Current: Sendable {
         var take: Take
     }
@@ -90,8 +90,8 @@ package final class WakuIngress: Service {
         known.ring()
     }
 
-    /// Listens until a graceful stop or ``stop()``; then what was taken is handed on, and it returns. The
-    /// node goes on listening, so that what comes meanwhile is there later.
+    /// Listens until a graceful stop or ``stop()``; then it passes on what was taken, and returns. The node
+    /// goes on listening, so that messages of the meantime are there later.
     package func run() async throws {
         await withGracefulShutdownHandler {
             await withTaskCancellationHandler {
@@ -124,15 +124,15 @@ package final class WakuIngress: Service {
         metrics.show(WakuStatistics())
     }
 
-    /// Polls by turns, one call at a time. What an answer has brought is handed on also when the ingress
-    /// stops meanwhile: the node has forgotten it.
+    /// Polls, one call at a time. The messages of an answer are passed on even if the ingress stops
+    /// meanwhile, because the node has forgotten them.
     private func poll() async {
         while !isStopping.load(ordering: .relaxed) {
             let begunAt = world.now()
             let step: LinkState.Step
             switch link.withLock(\.duty) {
             case .leave:
-                // Whatever comes of it, the subscription is asked for next.
+                // Whatever the result, subscribing comes next.
                 try? await calls.unsubscribe()
                 step = link.withLock { $0.left() }
             case .subscribe:
@@ -190,7 +190,7 @@ package final class WakuIngress: Service {
     private func fetchGaps() async {
         while let since = await gap.next() {
             var fetch = GapFetch(since: since, now: world.now(), limits: limits)
-            // Ends: each round takes a page forward or counts an attempt, and both are bounded.
+            // Ends, because each round takes a page or counts an attempt, and both are bounded.
             while !fetch.isOver {
                 let fault = await fetchPage(&fetch)
                 if Task.isCancelled { return }
@@ -200,7 +200,7 @@ package final class WakuIngress: Service {
             }
             gap.close()
             take(fetch.isComplete ? .gapFetched : .gapGivenUp)
-            // What was published before the start nobody knows to be missed.
+            // Messages from before the start are not known to be missed.
             if !fetch.isComplete, since >= began { miss() }
             await pause(limits.storeRest)
         }
@@ -228,7 +228,7 @@ package final class WakuIngress: Service {
         }
     }
 
-    /// Asks the store for what came since then once more: what nobody here has taken is handed on.
+    /// Asks the store once more for messages since then, and passes on those that were not taken.
     package func lookAgain(since: UnixTime) { gap.open(since: since) }
 
     // MARK: Beside
@@ -257,13 +257,13 @@ package final class WakuIngress: Service {
         journal.note("waku node", [.instance: name, .note: note.code], level: note.level)
     }
 
-    /// For so long, or until the task is cancelled.
+    /// Sleeps for this long, or until the task is cancelled.
     private func pause(_ span: Duration) async {
         // The sleep ends early only by cancellation, which every caller looks for.
         try? await world.sleep(world.instant() + span)
     }
 
-    /// For so long, or until the ingress stops.
+    /// Sleeps for this long, or until the ingress stops.
     private func rest(_ span: Duration) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.pause(span) }

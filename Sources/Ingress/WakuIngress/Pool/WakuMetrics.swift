@@ -12,7 +12,7 @@ package enum WakuMetric: String, Sendable, Hashable, CaseIterable {
     case notes = "sealbell_waku_notes_total"
 }
 
-/// What became of a message that a node has shown.
+/// The result for a message that a node has returned.
 enum MessageOutcome: String, Sendable, Hashable, CaseIterable {
     case live, stored
     /// Of a topic that nobody follows.

@@ -39,7 +39,7 @@ package final class WakuPublisher: Sendable {
         defer { leave() }
         var attempts = 0
         var refusals = 0
-        // Ends: each round waits, and time is up some day.
+        // Ends, because each round waits and there is a deadline.
         while world.instant() < end, !Task.isCancelled {
             let fault: NodeFault
             do throws(NodeFault) {
@@ -53,7 +53,7 @@ package final class WakuPublisher: Sendable {
             var rest = limits.publishBackoff.delay(
                 afterAttempt: attempts, asked: fault.retryAfter, random: world.random())
             if case .status(400, _) = fault {
-                // A node that does not listen on the topic says so too; it is about to be told to.
+                // A node that does not listen on the topic also gives this answer; it is about to be told to.
                 refusals += 1
                 guard refusals < limits.refusalsBelieved else { throw WakuError(.refused) }
                 rest = limits.refusalRest

@@ -6,11 +6,11 @@ package struct NodeBatch: Sendable {
     package var messages: [(message: WakuMessage, topic: UInt32)] = []
     /// Of any topic.
     package var heard = 0
-    /// Of topics that nobody wants; nothing else of them was looked at.
+    /// Of topics that the caller does not want; only their topic was read.
     package var foreign = 0
     /// Of wanted topics, without a payload that can be read.
     package var malformed = 0
-    /// The answer broke off, or held more messages than are read.
+    /// The answer broke off, or had more messages than are read.
     package var isCut = false
 
     package init() {}

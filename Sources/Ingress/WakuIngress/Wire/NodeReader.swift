@@ -2,8 +2,8 @@ package import PushModel
 import StatusPush
 import WireFormats
 
-/// Reads what a node's REST interface answers. Payloads pass from the answer into a `Secret` without becoming
-/// text on the way, and those of topics that nobody wants are not decoded.
+/// Reads the answers of a node's REST interface. Payloads go from the answer into a `Secret` without becoming
+/// text, and those of unwanted topics are not decoded.
 ///
 /// Messages are `{"payload": base64, "contentTopic": text, "version": 1, "timestamp": nanoseconds, "meta":
 /// base64, "ephemeral": bool}` with all but the first two left out at will, and any other member passed over.
@@ -76,7 +76,7 @@ package enum NodeReader {
 
     /// What `/health` says: `{"connectionStatus": …}` with more in newer nodes, a sentence in older ones.
     package static func health(_ body: Secret) -> WakuHealth {
-        // Whatever cannot be read says nothing.
+        // An unreadable answer counts as unknown.
         let health = try? body.reveal { (raw) throws(FormatError) -> WakuHealth in
             var reader = JSONReader(raw, depthLimit: depth)
             var health = WakuHealth.unknown
@@ -200,7 +200,7 @@ package enum NodeReader {
 
     private static func bytes(_ text: UnsafeRawBufferPointer, limit: Int) -> Secret? {
         guard let count = Base64.decodedCount(text), count <= limit else { return nil }
-        // What is no base64 is malformed, however.
+        // Text that is not base64 is malformed, however.
         return try? Secret(count: count) { (out) throws(FormatError) in try Base64.decode(text, into: out) }
     }
 

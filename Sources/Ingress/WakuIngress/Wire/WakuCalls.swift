@@ -14,19 +14,19 @@ package struct WakuCalls: Sendable {
         self.limits = limits
     }
 
-    /// Has the node listen on our topic. Only after a poll that said 404: a second subscription is nothing
-    /// new to nwaku, and one more to go-waku, which then hands out each message twice.
+    /// Makes the node listen on our topic. Only after a poll that said 404: nwaku ignores a second
+    /// subscription, but go-waku counts one more, and then returns each message twice.
     package func subscribe() async throws(NodeFault) {
         _ = try await call(.post, node.subscriptions, topics)
     }
 
-    /// Has it listen no longer.
+    /// Makes it stop listening.
     package func unsubscribe() async throws(NodeFault) {
         _ = try await call(.delete, node.subscriptions, topics)
     }
 
-    /// What the node has heard since the last call. It forgets what it hands out, so the call is not
-    /// repeated.
+    /// The messages that the node has received since the last call. It forgets what it returns, so the call
+    /// is not repeated.
     ///
     /// - Parameter wants: which content topics, by their ids.
     /// - Throws: `.status(404, …)` when it does not listen.
@@ -35,13 +35,13 @@ package struct WakuCalls: Sendable {
         return try NodeReader.messages(body, wants: wants)
     }
 
-    /// A page of what the store keeps, oldest first.
+    /// A page of the store's messages, oldest first.
     ///
     /// - Parameters:
     ///   - range: of timestamps, Unix nanoseconds.
     ///   - cursor: of the page before; `nil`: the first one.
     ///
-    /// No content topics are named: which ones we follow is not the store's business.
+    /// No content topics are named, so that the store does not learn which ones we follow.
     package func history(
         _ range: ClosedRange<Int64>, cursor: String?, wants: @Sendable (UInt32) -> Bool
     ) async throws(NodeFault) -> NodePage {
@@ -50,12 +50,12 @@ package struct WakuCalls: Sendable {
         return try NodeReader.page(body, wants: wants)
     }
 
-    /// Hands a message to the node, which hands it to its peers.
+    /// Gives a message to the node, which passes it to its peers.
     package func publish(_ message: WakuMessage) async throws(NodeFault) {
         _ = try await call(.post, node.messages, Self.json(message))
     }
 
-    /// How the node is; `.unknown` where it does not say, or cannot be asked.
+    /// The node's health; `.unknown` if it does not report it, or cannot be asked.
     package func health() async -> WakuHealth {
         do throws(NodeFault) {
             return NodeReader.health(
