@@ -11,7 +11,7 @@ package final class APNsToken: Sendable {
     package let mintedAt: ContinuousClock.Instant
     /// The same moment by the wall clock, which the token tells Apple.
     let datedAt: UnixTime
-    /// It took the place of one whose date was wrong since the clock was set.
+    /// It replaced a token whose date was wrong because the clock was set.
     let mendsDate: Bool
 
     init(
@@ -37,9 +37,9 @@ package actor APNsCredential {
     static let renewAfter: Duration = .seconds(50 * 60)
     /// Renewing more often is `TooManyProviderTokenUpdates`.
     static let renewNoSoonerThan: Duration = .seconds(20 * 60)
-    /// A clock that was set by more than this has spoilt the token's date.
+    /// If the clock was set by more than this, the token's date is wrong.
     static let clockSkew: Duration = .seconds(60)
-    /// A clock that is set again and again makes a token a minute and no more.
+    /// A clock that is set again and again causes at most one token a minute.
     static let mendNoSoonerThan: Duration = .seconds(60)
     /// An `iat` in the future is `InvalidProviderToken`: leeway for a clock that is a little fast.
     static let backdatedBy: Duration = .seconds(5)
@@ -74,14 +74,14 @@ package actor APNsCredential {
         return await renew(ifOlderThan: Self.renewAfter)
     }
 
-    /// The newest token while it serves, which is nearly always; `nil`: ``token()`` makes one.
+    /// The newest token while it is valid, which is nearly always; `nil`: ``token()`` makes one.
     nonisolated func current() -> APNsToken? {
         guard let token = newest.withLock({ $0 }), serves(token, for: Self.renewAfter) else { return nil }
         return token
     }
 
-    /// Apple calls that token expired. True when another one may be tried: a newer one is there already, or
-    /// this one is old enough to be replaced. False: our clock is wrong, and more tokens would not mend it.
+    /// Apple says that the token has expired. True when another one may be tried: a newer one exists, or this
+    /// one is old enough to be replaced. False: our clock is wrong, and more tokens would not help.
     package func expired(_ token: APNsToken) -> Bool {
         renew(ifOlderThan: Self.renewNoSoonerThan).serial > token.serial
     }

@@ -9,8 +9,8 @@ package enum APNsOutcomeTable {
 
     /// - Parameters:
     ///   - status: the HTTP status of a whole answer.
-    ///   - body: Apple's own form is JSON, `{"reason":…,"timestamp":…}`. Of any other body nothing is
-    ///     believed but the status, and that only as far as ``AnswerMeaning`` goes.
+    ///   - body: Apple's own form is JSON, `{"reason":…,"timestamp":…}`. With any other body only the status
+    ///     is believed, as far as ``AnswerMeaning`` goes.
     ///   - retryAfter: `retry-after`, empty when absent. Apple is not known to send one.
     package static func judge(
         status: Int, body: [UInt8], retryAfter: [UInt8], now: UnixTime
@@ -59,7 +59,7 @@ package enum APNsOutcomeTable {
         }
     }
 
-    /// A reason that Apple has not told us, or one that does not belong to its status: it names nothing, but
+    /// A reason that Apple does not document, or one that does not belong to its status: it is ignored, but
     /// the status is Apple's.
     private static func novel(_ status: Int, wait: Duration?) -> Reading {
         switch AnswerMeaning(status: status) {

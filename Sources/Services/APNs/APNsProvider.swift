@@ -2,8 +2,8 @@ package import HTTP2Client
 package import NIOCore
 package import PushModel
 
-/// One lane's way to APNs: a pool of connections of its own, so that one lane's trouble is nobody else's, and
-/// a credential that it shares with the key's other lanes.
+/// One lane's way to APNs: a separate pool of connections, so that a fault of one lane does not affect
+/// others, and a credential that it shares with the key's other lanes.
 package struct APNsProvider: DirectProvider {
     package let lane: LaneName
     package let pool: HTTP2Pool
@@ -99,7 +99,7 @@ package struct APNsProvider: DirectProvider {
     }
 
     private func renewed(_ answer: Answer, _ token: APNsToken) async -> Answer {
-        // A young token that is called expired means that our clock is wrong: more tokens would not mend it.
+        // If Apple calls a young token expired, our clock is wrong: more tokens would not help.
         if await credential.expired(token) { return answer }
         return Answer(
             .misconfigured(.credential), answer.reason, sentAt: answer.sentAt, fate: answer.fate)

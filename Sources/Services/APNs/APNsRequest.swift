@@ -4,7 +4,7 @@ import Synchronization
 
 /// Makes requests out of messages (docs/push-services.md §2.3). Pure but for a memory of field templates.
 package final class APNsRequest: Sendable {
-    /// What Apple would refuse without doubt; it is not sent.
+    /// A message that Apple would certainly refuse; it is not sent.
     package enum Refusal: Error, Sendable, Hashable {
         /// Not 2 to 200 hex digits, an even number: Apple calls it `BadDeviceToken`.
         case badDeviceToken
@@ -12,7 +12,7 @@ package final class APNsRequest: Sendable {
         case tooLarge
         case empty
         case badCollapseID
-        /// The bundle id holds what no bundle id may.
+        /// The bundle id has characters that no bundle id may have.
         case badTopic
         case badPriority
 

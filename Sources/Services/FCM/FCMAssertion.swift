@@ -70,7 +70,8 @@ enum FCMAssertion {
         switch answer.status {
         case 200: token(in: answer.body)
         case 400..<500 where answer.status != 429 && isRefusal(answer.body): .refused
-        // Theirs for now, or not theirs at all: a proxy's page is no word about the account.
+        // A passing fault of Google's, or not Google's answer at all: a proxy's page says nothing about the
+        // account.
         default: .later(answer.retryAfter.flatMap { RetryAfter.parse($0, now: now) })
         }
     }
@@ -103,7 +104,7 @@ enum FCMAssertion {
                 guard let token, isBearer(token) else { return .later(nil) }
                 return .token(token, lifetime)
             } catch {
-                // No token in a 200: a proxy's page or a fault of theirs, not of our key.
+                // A 200 without a token: a proxy's page or a fault of Google's, not of our key.
                 return .later(nil)
             }
         }

@@ -7,7 +7,7 @@ package struct FCMToken: Sendable {
     package let authorization: HTTP2Authorization
     /// Rises with each token of a credential.
     package let serial: Int
-    /// It took the place of one that Google refused: if this one is refused too, the account is wrong.
+    /// It replaced a token that Google refused: if this one is refused too, the account is wrong.
     let replacesRefused: Bool
     let refreshAt: ContinuousClock.Instant
     let expiresAt: ContinuousClock.Instant
@@ -27,9 +27,9 @@ package actor FCMCredential {
     /// After a fault, before the next try: full jitter under a doubling ceiling (docs/push-services.md §6).
     private static let backoffBase: Duration = .seconds(1)
     private static let backoffCap: Duration = .seconds(60)
-    /// Refusals in a row that are believed: the first may be a stray.
+    /// The number of refusals in a row that is believed: the first may be a stray.
     private static let believedRefusals = 3
-    /// A token that would end on its way is not sent.
+    /// A token that would expire on its way is not sent.
     private static let leeway: Duration = .seconds(10)
 
     package nonisolated let account: ServiceAccount
@@ -73,7 +73,7 @@ package actor FCMCredential {
         }
     }
 
-    /// Google refuses that token. True when another may be tried; false when it had itself replaced a refused
+    /// Google refuses the token. True when another may be tried; false when it had itself replaced a refused
     /// one.
     package func refused(_ token: FCMToken) -> Bool {
         guard token.serial == serial else { return true }
@@ -82,7 +82,7 @@ package actor FCMCredential {
         return !token.replacesRefused
     }
 
-    /// A request with that token was accepted: whatever was refused before is over.
+    /// A request with that token was accepted: earlier refusals no longer count.
     package nonisolated func accepted(_ token: FCMToken) async {
         guard token.replacesRefused else { return }
         await settle(token)

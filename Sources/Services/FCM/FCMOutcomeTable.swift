@@ -7,17 +7,17 @@ package enum FCMOutcomeTable {
     package typealias Reading = AnswerReading
     package typealias Cure = AnswerReading.Cure
 
-    /// The one text that tells a malformed token from every other bad argument.
+    /// The text that distinguishes a malformed token from every other bad argument.
     private static let invalidToken = "The registration token is not a valid FCM registration token"
     private static let faultType = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
     private static let retryType = "type.googleapis.com/google.rpc.RetryInfo"
-    /// What Google asks to wait where a 429 names no time.
+    /// The wait that Google asks for if a 429 names no time.
     private static let quotaWait: Duration = .seconds(60)
 
     /// - Parameters:
     ///   - status: the HTTP status of a whole answer.
-    ///   - body: Google's own form is `{"error":{"status":…}}`. Of any other body (the front end's HTML)
-    ///     nothing is believed but the status, and that only as far as ``AnswerMeaning`` goes.
+    ///   - body: Google's own form is `{"error":{"status":…}}`. With any other body (the front end's HTML)
+    ///     only the status is believed, as far as ``AnswerMeaning`` goes.
     ///   - retryAfter: `retry-after`, empty when absent.
     package static func judge(status: Int, body: [UInt8], retryAfter: [UInt8], now: UnixTime) -> Reading {
         if (200..<300).contains(status) { return Reading(.accepted, .ok) }
@@ -27,7 +27,7 @@ package enum FCMOutcomeTable {
             RetryAfter.parse(String(decoding: retryAfter, as: UTF8.self), now: now)
             ?? error?["details"]?.array?.lazy.filter { $0["@type"]?.string == retryType }
             .compactMap { $0["retryDelay"]?.string.flatMap(retryDelay) }.first
-        // An unspecified error names nothing: the status decides, as without an FcmError.
+        // An unspecified error gives no reason: the status decides, as without an FcmError.
         let code = error?["details"]?.array?.lazy.filter { $0["@type"]?.string == faultType }
             .compactMap { $0["errorCode"]?.string }.first { $0 != "UNSPECIFIED_ERROR" }
         if let reading = passing(status, error, code, wait: wait) { return reading }
@@ -37,7 +37,7 @@ package enum FCMOutcomeTable {
         return known(status, error, code) ?? novel(status, wait: wait)
     }
 
-    /// Statuses whose meaning does not hang on the body.
+    /// Statuses whose meaning does not depend on the body.
     private static func passing(
         _ status: Int, _ error: JSONValue?, _ code: String?, wait: Duration?
     ) -> Reading? {
@@ -77,7 +77,7 @@ package enum FCMOutcomeTable {
         }
     }
 
-    /// A code that Google has not told us: the status is Google's all the same.
+    /// A code that Google does not document: the status is still Google's.
     private static func novel(_ status: Int, wait: Duration?) -> Reading {
         switch AnswerMeaning(status: status) {
         case .accepted: Reading(.accepted, .ok)

@@ -2,7 +2,7 @@ package import HTTP2Client
 package import NIOCore
 package import PushModel
 
-/// One lane's way to FCM HTTP v1: a pool of connections of its own, and a service account that it shares with
+/// One lane's way to FCM HTTP v1: a separate pool of connections, and a service account that it shares with
 /// the account's other lanes.
 package struct FCMProvider: DirectProvider {
     package let lane: LaneName

@@ -21,7 +21,7 @@ package enum FCMAddressKind: String, Sendable, Hashable, CaseIterable {
 /// to Apple, cannot be expressed: the message has no member for it, and the data must be one object, with
 /// nothing behind it.
 package struct FCMRequest: Sendable {
-    /// What Google would refuse without doubt; it is not sent.
+    /// A message that Google would certainly refuse; it is not sent.
     package enum Refusal: Error, Sendable, Hashable {
         /// Empty, over 4,096 bytes, or with characters that no address has.
         case badAddress

@@ -1,24 +1,23 @@
-/// What an HTTP status says by itself: of an answer whose body is not in the service's own form, or whose
-/// words are new to us. One row for each status that has a meaning; the others go by their class (RFC 9110
-/// §15).
+/// What an HTTP status alone says about an answer whose body is not in the service's own form, or whose words
+/// we do not know. One row for each status that has a meaning; the others go by their class (RFC 9110 §15).
 ///
 /// The numbers in brackets are sections of RFC 9110. Google's services map the codes of `google.rpc.Code` to
 /// these statuses.
 package enum AnswerMeaning: Sendable, Hashable {
     /// The service took the request.
     case accepted
-    /// A fault that passes: the same request may succeed later.
+    /// A passing fault: the same request may succeed later.
     case passes
     /// The same, and another connection is to carry it.
     case passesElsewhere
-    /// It is about who asks, or about the way there. Without the service's own word no push is to blame.
+    /// It is about the sender, or about the connection. Without the service's own reason no push is to blame.
     case aboutSender
-    /// It is about the request: the same one would meet it again.
+    /// It is about the request, which would get the same answer again.
     case aboutRequest
 
     package init(status: Int) {
         switch status {
-        // No final answer (15.2); what claims to be one is none.
+        // Not a final answer (15.2), even if it is sent as one.
         case 100..<200: self = .passes
         case 200..<300: self = .accepted
         // Redirects (15.4) are never followed: a push goes where the configuration says.
@@ -41,9 +40,9 @@ package enum AnswerMeaning: Sendable, Hashable {
         case 402: .aboutSender
         // Forbidden: PERMISSION_DENIED (15.5.4).
         case 403: .aboutSender
-        // Not Found: NOT_FOUND (15.5.5). What it is about at a service, that one's own table says.
+        // Not Found: NOT_FOUND (15.5.5). Each service's own table says what it means there.
         case 404: .aboutRequest
-        // Proxy Authentication Required (15.5.8): somebody between us and the service.
+        // Proxy Authentication Required (15.5.8): from a proxy between us and the service.
         case 407: .aboutSender
         // Request Timeout: the server closes, and the request may be repeated on another connection (15.5.9).
         case 408: .passesElsewhere

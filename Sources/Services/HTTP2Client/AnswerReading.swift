@@ -21,18 +21,18 @@ package struct AnswerReading: Sendable, Hashable {
         self.cure = cure
     }
 
-    /// What is not the service's word was said before the service saw the request.
+    /// An answer that is not the service's own was given before the service saw the request.
     package var fate: Answer.Fate { reason == .foreignAnswer ? .unprocessed : .answered }
 
-    /// An answer that is not in the service's own form: a page of a front end's or of somebody's in between,
-    /// or half a body. It says nothing of our credential, and of the push only what another attempt confirms.
+    /// An answer that is not in the service's own form: a page of a front end or a proxy, or half a body. It
+    /// says nothing about our credential, and about the push only what another attempt confirms.
     ///
-    /// - Parameter wait: what the answer asks for.
+    /// - Parameter wait: the wait that the answer asks for.
     package static func unreadable(_ status: Int, wait: Duration?) -> AnswerReading {
         switch AnswerMeaning(status: status) {
         case .accepted: AnswerReading(.accepted, .ok)
         case .passes: AnswerReading(.retry(after: wait), .unknown)
-        // By these a proxy or a front end speaks for itself (decision 0079). It does so by 404, too.
+        // With these a proxy or a front end answers for itself (decision 0079), also with 404.
         case .aboutSender: AnswerReading(.retry(after: wait), .foreignAnswer)
         case .aboutRequest where status == 404: AnswerReading(.retry(after: wait), .foreignAnswer)
         case .passesElsewhere: AnswerReading(.retry(after: wait), .unknown, .replaceConnection)

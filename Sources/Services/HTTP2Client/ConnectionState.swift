@@ -1,7 +1,7 @@
 import PushModel
 
-/// The life of one connection: when it may take requests, when it pings, when it is given up. Pure: moments
-/// come in, actions go out.
+/// The life of one connection: when it may take requests, when it pings, when it is given up. Pure: instants
+/// in, actions out.
 struct ConnectionState: Sendable {
     enum Phase: Sendable, Hashable {
         /// TCP, proxy, TLS.
@@ -70,15 +70,15 @@ struct ConnectionState: Sendable {
 
     mutating func pong() { pingSent = nil }
 
-    /// Whether the peer has lately been silent where it should have spoken. Another connection is the better
-    /// one, if there is one.
+    /// Whether the peer was lately silent when it should have answered. Another connection is better, if
+    /// there is one.
     var isDoubted: Bool { expired > 0 }
 
-    /// Before a request leaves that must not be sent twice: bytes that go to a peer which is gone are of
-    /// unknown fate.
+    /// Called before a request that must not be sent twice, because the fate of bytes to a peer that is gone
+    /// is unknown.
     enum Proof: Sendable, Hashable {
         case given
-        /// A PONG will give it: send a PING.
+        /// A PONG is needed: send a PING.
         case ping
         /// A PING is on its way.
         case awaited
@@ -94,8 +94,8 @@ struct ConnectionState: Sendable {
     /// A whole answer came, however late.
     mutating func answered() { expired = 0 }
 
-    /// A request expired; `.drain` when it is not to be the last: a connection that answers PING and no
-    /// request, or whose streams are taken up by such requests, is of no use.
+    /// A request expired; `.drain` when the connection is useless, because it answers PING but no requests,
+    /// or because such requests occupy its streams.
     ///
     /// - Parameter listened: streams that were given up and stay open, this one among them.
     mutating func expired(listened: Int) -> Action {
@@ -109,12 +109,13 @@ struct ConnectionState: Sendable {
         return !proved
     }
 
-    /// Counts a request; `.ping` after a long silence, so that a connection that died in its sleep is found
-    /// out together with the first request after it; `.drain` when its stream ids are used up.
+    /// Counts a request; `.ping` after a long silence, so that a connection that died unnoticed is detected
+    /// with the first request after it; `.drain` when its stream ids are used up.
     mutating func submitted(at now: ContinuousClock.Instant) -> Action {
         requests += 1
         if requests >= options.requestsPerConnection { return .drain }
-        // In this order: nearly always the peer was heard from, and a moment that may be none is copied.
+        // In this order, because nearly always the peer was heard from, and an optional instant would be
+        // copied.
         guard now - lastRead >= options.pingAfterSilence, pingSent == nil else { return .none }
         pingSent = now
         return .ping
@@ -130,8 +131,8 @@ struct ConnectionState: Sendable {
 
     mutating func end() { phase = .ended }
 
-    /// What the time asks for. `stalled`: nothing is in flight, and the
-    /// peer's window does not hold a request of the usual size.
+    /// The actions that are due. `stalled`: nothing is in flight, and the peer's window does not hold a
+    /// request of the usual size.
     mutating func tick(at now: ContinuousClock.Instant, inFlight: Int, stalled: Bool) -> Action {
         switch phase {
         case .ended:
@@ -139,7 +140,7 @@ struct ConnectionState: Sendable {
         case .connecting, .awaitingSettings:
             return now - began >= options.connectDeadline ? .fail(.noSettings) : .none
         case .draining where drainingSince.map({ now - $0 >= options.farewell }) ?? false:
-            // Nothing is waited for any more: the peer does not even take our farewell.
+            // Nothing more is waited for: the peer does not even accept our farewell.
             return .fail(.silent)
         case .draining where inFlight == 0:
             return .leave

@@ -21,19 +21,19 @@ struct HTTP2AnswerField {
         return UnsafeBufferPointer(start: vector.base, count: vector.len)
     }
 
-    /// Blanks a value that nobody reads, in the memory of the session.
+    /// Blanks a value that is not read, in the memory of the session.
     ///
-    /// A peer may have fields kept in the connection's table (RFC 7541 §2.3.2), as long as the connection,
-    /// whatever they tell of a push: its id at the service, or a trace's. There the value goes on standing
-    /// under its number, with its length, as digits, which any field may have; and a field that names that
-    /// number again is one that nobody reads either. A table of no size would do the same, if every peer knew
-    /// how to work without one.
+    /// A peer may put fields into the connection's table (RFC 7541 §2.3.2), where they stay as long as the
+    /// connection, even if they identify a push: its id at the service, or a trace id. The blanked value
+    /// keeps its number and length in the table, as digits, which any field may have; a later field that
+    /// refers to that number is not read either. A table of size zero would do the same, if every peer could
+    /// work without one.
     func forget() {
         guard !value.isEmpty, !isRead, isOurs, let start = value.baseAddress else { return }
         UnsafeMutablePointer(mutating: start).update(repeating: UInt8(ascii: "0"), count: value.count)
     }
 
-    /// By us, or by the session, which compares a body with its length and knows one value of `te`.
+    /// Read by us, or by the session, which compares a body with its length and knows one value of `te`.
     private var isRead: Bool {
         if name.first == UInt8(ascii: ":") { return true }
         // By length first: few names are as long as one of these.

@@ -6,9 +6,9 @@ import Synchronization
 /// One HTTP/2 connection: owns the session on its event loop and carries out what ``ConnectionState``
 /// decides.
 ///
-/// Work comes in batches: what was read, or what senders put into the inbox since the last turn. Each batch
-/// ends in one ``turn()``: take from the inbox, submit what the peer's limit allows (the session's own queue
-/// is never used), write once, report once to the pool, and only then wake the callers.
+/// Work comes in batches: bytes that were read, or requests that senders put into the inbox since the last
+/// turn. Each batch ends in one ``turn()``: take from the inbox, submit what the peer's limit allows (the
+/// session's own queue is never used), write once, report once to the pool, and only then wake the callers.
 final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     // Safety: `inbox` is locked, the constants are Sendable, and every other field is touched on `eventLoop`.
     typealias InboundIn = ByteBuffer
@@ -34,9 +34,9 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     var arrivals: [HTTP2Slot] = []
     /// Taken from the inbox, waiting for the limit or for the socket. At most what was reserved.
     var pending = CircularBuffer<HTTP2Slot>()
-    /// Must not be sent twice, and wait for a PONG. Of those that were reserved, too.
+    /// Requests that must not be sent twice and wait for a PONG. They were reserved, too.
     var unproved: [HTTP2Slot] = []
-    /// Of those in flight: given up, and may be answered yet.
+    /// Requests in flight that were given up and may still be answered.
     var listened = 0
     var inFlight: ContiguousArray<HTTP2Slot> = []
     var finished: [(UnsafeContinuation<HTTP2Answer, Never>, HTTP2Answer)] = []
@@ -149,8 +149,8 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) { receive(unwrapInboundIn(data)) }
 
-    /// What TLS reads into lives as long as the connection, for weeks: an answer would stand there until
-    /// another one is as long. The session has taken what it needs, so the bytes are wiped where they
+    /// The buffer that TLS reads into lives as long as the connection, for weeks: an answer would stay there
+    /// until another one is as long. The session has taken what it needs, so the bytes are wiped where they
     /// arrived.
     private func receive(_ buffer: ByteBuffer) {
         defer {
@@ -183,7 +183,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 
     func receivedPong() {
         state.pong()
-        // In front of what came later. The PONG itself was read just now, which proves the connection.
+        // Before later requests. The PONG was read just now, which proves the connection.
         for slot in unproved.reversed() { pending.prepend(slot) }
         unproved.removeAll()
     }
@@ -193,10 +193,10 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
         drain()
     }
 
-    /// What of a body goes out next.
+    /// The next bytes of a body.
     enum BodyPiece {
         case bytes(count: Int, last: Bool)
-        /// Answered or given up meanwhile. The rest is withheld, never cut short by an END_STREAM that would
+        /// Answered or given up meanwhile. The rest is withheld; END_STREAM is not sent, because it would
         /// make half a body look whole.
         case withheld
         /// It waited for the peer's window, and its lease ended meanwhile: the stream is cancelled.
@@ -226,7 +226,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
         let room = options.answerLimitBytes - slot.body.count
         if bytes.count <= room { return slot.body.append(contentsOf: bytes) }
         slot.body.append(contentsOf: bytes.prefix(room))
-        // More than any push service says: the status is the answer, the rest is not read.
+        // Longer than any push service's answer: the status counts, the rest is not read.
         answered(slot)
         reset(slot)
     }
@@ -389,7 +389,7 @@ extension HTTP2Connection {
         }
         if state.phase == .ready || submittedCount + closedCount > 0 { pool.report(tag, report()) }
         guard !finished.isEmpty else { return }
-        // In their places: an answer is large.
+        // Without copies: an answer is large.
         for index in finished.indices { finished[index].0.resume(returning: finished[index].1) }
         finished.removeAll(keepingCapacity: true)
     }

@@ -45,8 +45,8 @@ extension HTTP2Connection {
         }
     }
 
-    /// A request has met its deadline. Where the peer may have acted on it, its stream stays open: an answer
-    /// that comes yet is the only word on what became of it.
+    /// A request has met its deadline. If the peer may have acted on it, its stream stays open: a late answer
+    /// is the only way to learn its fate.
     func giveUp(_ slot: HTTP2Slot) {
         pool.counters.timeouts.increment()
         guard slot.bodySent else {
@@ -73,7 +73,7 @@ extension HTTP2Connection {
         late.end(answer)
     }
 
-    /// Nobody waits for late answers any more.
+    /// Late answers are no longer waited for.
     func stopListening() {
         for slot in inFlight where slot.late != nil {
             endLate(slot, nil)
@@ -84,7 +84,7 @@ extension HTTP2Connection {
     func drain() {
         guard state.drain(at: world.instant()) else { return }
         drainToTell = true
-        // They go elsewhere with what has not been submitted.
+        // The pool sends requests that have not been submitted elsewhere.
         pending.append(contentsOf: unproved)
         unproved.removeAll()
     }

@@ -8,9 +8,9 @@ import PushModel
 /// Opens sockets for a pool: TCP, through a proxy where one is configured, then TLS with ALPN `h2` and SNI,
 /// then the peer's first frame.
 ///
-/// A name may have addresses that are dead, each in its own way: one refuses, one swallows, one takes the
-/// connection and then says nothing. So everything up to the first frame belongs to one address's attempt
-/// (``HTTP2Greeting``), and the pool's connection comes onto the one socket that won.
+/// A name may have addresses that are dead in different ways: one refuses, one drops packets, one accepts the
+/// connection and then sends nothing. So everything up to the first frame is part of one address's attempt
+/// (``HTTP2Greeting``), and the pool's connection is put on the socket that won.
 struct HTTP2Dialer: Sendable {
     let endpoint: HTTP2Endpoint
     let options: HTTP2Options
@@ -56,7 +56,7 @@ struct HTTP2Dialer: Sendable {
         connection.begin(dial)
     }
 
-    /// Goes the same way for nothing but to see whether it leads there.
+    /// Goes the same way only to see whether it works.
     ///
     /// - Parameter addresses: instead of what the host's name, or the proxy's, means.
     /// - Returns: why it does not; `nil`: the peer has begun to speak HTTP/2.
@@ -124,7 +124,7 @@ struct HTTP2Dialer: Sendable {
         try sync.addHandler(connect)
         established.futureResult.assumeIsolated()
             .flatMap {
-                // What the proxy has opened is open; the CONNECT handler has gone by itself.
+                // The proxy's tunnel is open; the CONNECT handler has removed itself.
                 attempt.hear()
                 return sync.removeHandler(encoder).assumeIsolated()
                     .flatMap { sync.removeHandler(decoder) }.nonisolated()

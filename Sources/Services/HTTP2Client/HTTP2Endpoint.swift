@@ -43,7 +43,7 @@ package enum HTTP2ErrorCode: String, PushErrorCode {
     }
 }
 
-/// Where requests go: one authority, how it proves itself, and the proxy on the way, if any.
+/// Where requests go: one authority, the trust in its certificate, and the proxy on the way, if any.
 package struct HTTP2Endpoint: Sendable {
     /// An HTTP proxy that is asked to CONNECT (RFC 9110 §9.3.6). Loopback or private hosts mostly; plain TCP.
     package struct Proxy: Sendable {

@@ -12,7 +12,7 @@ struct HTTP2Greeted {
     let session: HTTP2Session
     /// What has come so far; it begins with the peer's SETTINGS.
     let bytes: ByteBuffer
-    /// Stands where the connection goes.
+    /// The place in the pipeline where the connection goes.
     let handler: HTTP2Greeting
 }
 

@@ -35,7 +35,7 @@ package final class HTTP2LateAnswer: Sendable {
         }
     }
 
-    /// The stream has ended, with a whole answer or without. Only the first such word counts.
+    /// The stream has ended, with or without a whole answer. Only the first such report counts.
     func end(_ answer: HTTP2Answer?) {
         let waiter = state.withLock { state -> Waiter? in
             defer { if case .ended = state {} else { state = .ended(answer) } }

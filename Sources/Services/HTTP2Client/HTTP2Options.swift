@@ -17,10 +17,10 @@ package struct HTTP2Options: Sendable {
     package var requestDeadline: Duration?
     /// Apple is seen to answer that late (docs/push-services.md §2.6).
     package static let usualDeadline = Duration.seconds(20)
-    /// A service that was seen to answer late is waited for up to so long: beyond a minute a message is late
-    /// in any case, and a stream that is never answered holds its place all the while.
+    /// A service that was seen to answer late is waited for up to so long: after a minute a message is late
+    /// in any case, and a stream that is never answered occupies its place for that time.
     package var longestDeadline: Duration = .seconds(60)
-    /// What was learned so goes by half in this span without another late answer.
+    /// The extra time that was learned halves in this span without another late answer.
     package var patienceHalves: Duration = .seconds(300)
     /// A request that was given up is still listened to until so long after its hand-over: twice as long as
     /// anything is waited for, and so long that its answer comes before the second repeat.
@@ -28,8 +28,8 @@ package struct HTTP2Options: Sendable {
     /// Streams of a pool that are given up and listened to: half of what a lane keeps in memory, some 8 MB.
     /// What is beyond is reset.
     package var lateStreams = 2_048
-    /// So many expired requests without an answer between them, and a connection takes no more: three, since
-    /// one or two may be single requests that the peer has lost.
+    /// After this many expired requests without an answer in between, a connection takes no more: three,
+    /// because the peer may lose one or two single requests.
     package var expiredRequests = 3
     /// From the look-up of the name to the peer's SETTINGS, over all addresses of the name.
     package var connectDeadline: Duration = .seconds(10)
@@ -49,11 +49,11 @@ package struct HTTP2Options: Sendable {
     package var idlePing: Duration = .seconds(3600)
     /// A connection beyond the first goes after so long without a request.
     package var idleShrink: Duration = .seconds(600)
-    /// Everything has been full for so long before another connection is opened: a full loopback peer frees a
-    /// stream within a millisecond, and a handshake costs more than that.
+    /// How long everything must have been full before another connection is opened: a full loopback peer
+    /// frees a stream within a millisecond, and a handshake costs more than that.
     package var growAfter: Duration = .milliseconds(25)
     /// A connection that stood for so long without a good answer, and ends with nothing under way, was closed
-    /// for being idle and has not failed: peers close so after some ten seconds or more.
+    /// because it was idle and has not failed: peers do that after some ten seconds or more.
     package var restAfter: Duration = .seconds(5)
     /// First wait before connecting again after a connection that gave no good answer; doubles, with full
     /// jitter, up to the cap (docs/push-services.md §6).
@@ -61,7 +61,7 @@ package struct HTTP2Options: Sendable {
     package var backoffCap: Duration = .seconds(60)
     /// Stream ids run out after 2³⁰ requests; a connection is replaced a little before.
     package var requestsPerConnection = 1 << 30 - 1 << 16
-    /// Of an answer's body so many bytes are kept: a push service's faults take a few hundred.
+    /// The bytes of an answer's body that are kept: a push service's errors take a few hundred.
     package var answerLimitBytes = 8192
 
     package init() {}

@@ -3,11 +3,11 @@ package import NIOCore
 package import PushModel
 import Synchronization
 
-/// Connections to one authority, opened and replaced by themselves, and streams on them by reservation.
+/// Connections to one authority, which the pool opens and replaces, and streams on them by reservation.
 ///
-/// A lane reserves a stream first and picks its most urgent push then. What a peer leaves unprocessed
-/// (GOAWAY, REFUSED_STREAM) is sent exactly once more, elsewhere, with the same fields; what was never
-/// written is handed on freely within the request's deadline.
+/// A lane first reserves a stream and then picks its most urgent push. A request that a peer left unprocessed
+/// (GOAWAY, REFUSED_STREAM) is sent exactly once more, elsewhere, with the same fields; one that was never
+/// written may move freely within the request's deadline.
 package final class HTTP2Pool: Sendable {
     typealias Waiter = UnsafeContinuation<HTTP2Slot?, Never>
     typealias State = PoolState<HTTP2Connection, Waiter>
@@ -120,14 +120,14 @@ package final class HTTP2Pool: Sendable {
 
     var moment: ContinuousClock.Instant { world.instant() }
 
-    /// Sends what the slot has taken.
+    /// Sends the request of the slot.
     func send(on slot: HTTP2Slot) async -> HTTP2Answer {
         let answer = await submit(slot)
         guard answer.fate == .unprocessed else { return answer }
         return await sendAgain(after: answer, on: slot)
     }
 
-    /// The same on other connections, for what was not processed.
+    /// The same on other connections, for a request that was not processed.
     private func sendAgain(after first: HTTP2Answer, on slot: HTTP2Slot) async -> HTTP2Answer {
         var (answer, slot, resent) = (first, slot, false)
         while answer.fate == .unprocessed, answer.cause == .refused || answer.cause == .connectionLost,
@@ -155,7 +155,7 @@ package final class HTTP2Pool: Sendable {
         return min(own, allowance.until ?? own)
     }
 
-    /// What is under way, and what begins yet, is waited for no longer than this span.
+    /// Present and future requests are waited for no longer than this span.
     package func windDown(within span: Duration) {
         let end = world.instant() + span
         patience.withLock { $0.end(at: end) }

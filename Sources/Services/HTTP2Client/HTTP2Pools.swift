@@ -9,7 +9,7 @@ package struct HTTP2PoolsOptions: Sendable {
     /// Authorities that have connections, and requests that may be under way to all of them: at some 50 kB a
     /// connection 25 MB, and at 100 ms an answer five thousand pushes a second.
     package var authorities = 512
-    /// An authority that nobody has sent to for so long loses its connections: the next push pays for a
+    /// After this time without a request an authority loses its connections: the next push pays for a
     /// handshake.
     package var idleAfter: Duration = .seconds(120)
     /// How each authority's pool behaves.
@@ -17,19 +17,19 @@ package struct HTTP2PoolsOptions: Sendable {
 
     package init() {
         pool = HTTP2Options()
-        // What is under way to all of them together, a few connections carry.
+        // A few connections carry all requests under way.
         pool.maximumConnections = 2
-        // Whoever sends a push chooses its authority, and must not hold up look-ups of others.
+        // The sender of a push chooses its authority, and must not delay look-ups of others.
         pool.dialling.resolver = SystemResolver.peers
     }
 }
 
 /// Connections to the many authorities that requests name, for a push service without a host of its own.
 ///
-/// Each authority has a pool, with its own connections and windows, so that one that is slow or out holds
-/// nothing of another. A lane reserves leave for a request first, as it does with one ``HTTP2Pool``, and only
-/// the push that it picks then says where it goes. The pool that nobody has asked for longest goes when
-/// another takes its place.
+/// Each authority has a pool, with its own connections and windows, so that a slow or dead authority does not
+/// affect others. A lane reserves leave for a request first, as it does with one ``HTTP2Pool``, and only the
+/// push that it picks then says where it goes. When a new pool needs the place, the one that was not used for
+/// the longest time goes.
 package final class HTTP2Pools: Sendable {
     /// Leave for one request, to any authority. One object a request.
     package final class Permit: SendSlot {
@@ -38,7 +38,7 @@ package final class HTTP2Pools: Sendable {
 
         fileprivate init(_ pools: HTTP2Pools) { self.pools = pools }
 
-        // One that nobody used goes back by itself.
+        // An unused one goes back by itself.
         deinit { release() }
 
         package func release() { if use() { pools.giveBack() } }
@@ -105,7 +105,7 @@ package final class HTTP2Pools: Sendable {
         trust = try HTTP2Endpoint.trust(in: certificates)
         tls = try HTTP2Dialer.context(trust)
         state = Mutex(State(authorities: options.authorities, idleAfter: options.idleAfter))
-        // What is made is started at once, so that no more stand here than have a place.
+        // A new pool is started at once, so that there are never more than there are places.
         (starts, start) = AsyncStream.makeStream(bufferingPolicy: .unbounded)
     }
 
@@ -116,7 +116,7 @@ package final class HTTP2Pools: Sendable {
             for await outlet in starts { outlets.addTask { await outlet.run() } }
             let (waiters, made) = state.withLock { ($0.stop(), $0.pools) }
             for waiter in waiters { waiter.resume(returning: false) }
-            // One that was made a moment ago has not been started; who waits there is told all the same.
+            // A pool that was just made may not have been started; its waiters are told anyway.
             for outlet in made { outlets.addTask { await outlet.run() } }
         }
     }

@@ -1,6 +1,6 @@
 package import PushModel
 
-// What clients of push services do alike between a leased push and its answer.
+// The steps between a leased push and its answer that are the same for all push services.
 
 extension HTTP2Pool {
     /// Sends the push's request within the bounds of its lease. A call must not ring twice.

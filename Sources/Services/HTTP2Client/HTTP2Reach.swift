@@ -1,8 +1,8 @@
 package import NIOCore
 package import PushModel
 
-/// Whether a push service can be reached, found out by the way that a pool's connections go: look-up,
-/// addresses, proxy, TLS, name, first frame. Nothing is asked of it.
+/// Checks whether a push service can be reached in the same way as a pool's connections: look-up, addresses,
+/// proxy, TLS, name, first frame. No request is sent.
 package struct HTTP2Reach: Sendable {
     private let dialer: HTTP2Dialer
 

@@ -22,7 +22,7 @@ final class HTTP2Session {
         defer { nghttp2_session_callbacks_del(callbacks) }
         Self.install(on: callbacks)
         var session: OpaquePointer?
-        // A request takes a dozen blocks of some of the same sizes. Where none are kept, the heap has them.
+        // A request takes a dozen blocks of a few sizes, which are kept; others come from the heap.
         _ = sealbell_blocks_begin()
         var memory = nghttp2_mem(
             mem_user_data: nil, malloc: sealbell_blocks_malloc, free: sealbell_blocks_free,
@@ -63,10 +63,11 @@ final class HTTP2Session {
         return nghttp2_session_mem_recv(raw, start, bytes.count) == bytes.count
     }
 
-    /// Gives out what is to be written, at most a little over `limitBytes`, in blocks that do not grow: one
-    /// that did would be copied, and the first wiped, each time, and all that is unused is wiped at the end.
+    /// Gives out what is to be written, at most a little over `limitBytes`, in blocks that do not grow: a
+    /// growing block would be copied, and the old one wiped, each time, and unused memory is wiped at the
+    /// end.
     ///
-    /// - Parameter expectedBytes: of the whole, as far as anybody knows: the first block has no more.
+    /// - Parameter expectedBytes: the expected size of the whole: the first block has no more.
     /// - Returns: how many bytes, and whether there is more; `nil` on a fault of the session.
     func produce(
         limitBytes: Int, expectedBytes: Int, from allocator: ByteBufferAllocator, to put: (ByteBuffer) -> Void
@@ -101,8 +102,8 @@ final class HTTP2Session {
     /// The session's frame buffer lives as long as the connection, and holds a token and a payload until the
     /// next frame is written over them. What it has handed out it does not read again.
     private static func wipeFrame(_ frame: UnsafePointer<UInt8>, _ count: Int) {
-        // A frame's kind is its fourth byte: DATA, HEADERS, CONTINUATION. Others tell nothing, and the
-        // greeting, which has a blank there, stands in memory that cannot be written.
+        // A frame's kind is its fourth byte: DATA, HEADERS, CONTINUATION. Other frames contain nothing
+        // secret, and the greeting, which has a blank there, is in read-only memory.
         guard count > 9, frame[3] <= 1 || frame[3] == 9 else { return }
         wipe(UnsafeMutableRawBufferPointer(start: UnsafeMutablePointer(mutating: frame), count: count))
     }

@@ -7,24 +7,24 @@ import Synchronization
 package final class HTTP2Slot: SendSlot, @unchecked Sendable {
     // Safety: what is handed over and `sender` are written by the one sender that won `use()`, before the
     // slot goes through the connection's locked inbox; from then on all fields belong to the connection's
-    // event loop. What was handed over it leaves alone where the call has ended as unprocessed: then the
+    // event loop. If the call has ended as unprocessed, the connection leaves the request alone, and the
     // sender reads it.
 
     let connection: HTTP2Connection
     private let spent = Atomic<Bool>(false)
 
-    /// What is handed over, and handed over again where it was not processed. Kept until the stream is
-    /// closed: the session reads the fields where they stand.
+    /// The request that is handed over, and handed over again if it was not processed. Kept until the stream
+    /// is closed: the session reads the fields where they stand.
     var request: HTTP2Request?
     /// A reference: it is looked at several times a request, and moments have no fixed size.
     var terms: (any HTTP2Terms)?
     /// When the caller handed it over, to this connection or to one before.
     var begun: ContinuousClock.Instant?
-    /// Who waits for the answer, until the call is over.
+    /// The waiter for the answer, until the call is over.
     var sender: UnsafeContinuation<HTTP2Answer, Never>?
     /// It has ended as unprocessed, and may be handed over elsewhere.
     private var goesOn = false
-    /// Of a request that was given up and may be answered yet.
+    /// The late answer of a request that was given up and may still be answered.
     var late: HTTP2LateAnswer?
     /// Where it stands in the connection's list.
     var index = -1
@@ -49,7 +49,7 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
     init(on connection: HTTP2Connection) { self.connection = connection }
 
     deinit {
-        // A slot that nobody used goes back by itself: a cancelled caller cannot leak a stream.
+        // An unused slot goes back by itself, so that a cancelled caller cannot leak a stream.
         if !spent.load(ordering: .relaxed) { connection.pool.giveBack(connection.tag) }
     }
 
@@ -81,7 +81,7 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
     /// Whether somebody waits for the answer.
     var isOpen: Bool { sender != nil }
 
-    /// The call is over: who is to hear its answer. `nil`: it was over before.
+    /// The call is over: the waiter to resume. `nil`: it was over before.
     func end(_ fate: Answer.Fate) -> UnsafeContinuation<HTTP2Answer, Never>? {
         guard let sender else { return nil }
         self.sender = nil

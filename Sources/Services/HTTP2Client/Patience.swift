@@ -3,7 +3,7 @@ import PushModel
 /// How long a request may take to be answered: the service's own deadline, and more once it was seen to
 /// answer late (decision 0077). A value.
 package struct Patience: Sendable {
-    /// What the moment allows.
+    /// The time that is now allowed.
     package struct Allowance: Sendable {
         package var span: Duration
         /// No request is waited for longer than this, whatever its own deadline.
@@ -37,7 +37,7 @@ package struct Patience: Sendable {
         (extra, learnedAt) = (wanted - base, now)
     }
 
-    /// Nobody waits for anything beyond that moment.
+    /// Nothing is waited for beyond this moment.
     package mutating func end(at moment: ContinuousClock.Instant) { end = min(end ?? moment, moment) }
 
     /// Halves with each half-life that passes without an answer which needs it; under a second it is nothing.

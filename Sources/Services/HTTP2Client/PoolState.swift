@@ -23,7 +23,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         var windowRoomBytes = Int.max
         var usualBodyBytes = 1024
         var writable = true
-        /// Requests expired on it, and none was answered since.
+        /// Requests have expired on it, and none was answered since.
         var isDoubted = false
         var idleSince: ContinuousClock.Instant
         /// When it began to take requests.
@@ -57,7 +57,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         var open: [Int] = []
         var retire: [Link] = []
         var expire: [Waiter] = []
-        /// Look again then, if nothing else happens.
+        /// Look again at this time, if nothing else happens.
         var lookAgain: ContinuousClock.Instant?
     }
 
@@ -72,7 +72,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
     /// Connections in a row that ended without a good answer.
     private(set) var failures = 0
     private var openNotBefore: ContinuousClock.Instant?
-    /// The peer closed the last connection for want of requests: the next is opened when somebody has one.
+    /// The peer closed the last connection because it was idle: the next is opened when there is a request.
     private(set) var rests = false
     private(set) var running = false
     private(set) var stopping = false
@@ -153,14 +153,15 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         entries[index].phase = .draining
     }
 
-    /// A good answer came: whatever failed before is over.
+    /// A good answer came: earlier failures no longer count.
     mutating func proved() {
         failures = 0
         openNotBefore = nil
     }
 
-    /// A connection ended or never stood. `proved`: it gave a good answer in its life; only one that did not
-    /// makes the next wait, so that a refused credential or a full peer meets no storm of connections.
+    /// A connection ended or never stood. `proved`: it gave a good answer in its life; only a connection that
+    /// gave none delays the next, so that a refused credential or a full peer does not cause a storm of
+    /// connections.
     ///
     /// - Parameter idle: it ended without a fault and with no request under way. If it had served, or stood
     ///   for a while, nothing has failed, and the next one is opened on demand and at once.
@@ -205,7 +206,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         return plan
     }
 
-    /// Ends the pool: who waits is told, what stands is to drain.
+    /// Ends the pool: waiters are told, and connections drain.
     mutating func stop() -> (waiters: [Waiter], links: [Link]) {
         stopping = true
         let waiters = waiting.map(\.waiter)
@@ -215,7 +216,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
     }
 
     /// When another connection should be opened; `nil`: there are enough, or enough on their way. As many may
-    /// be on their way as stand, so that a pool doubles.
+    /// be on their way as there are connections, so that a pool doubles.
     private func nextOpening(now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         var (connecting, readyCount, doubted) = (0, 0, 0)
         for entry in entries {
@@ -229,7 +230,8 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         }
         guard entries.count < 4 * options.maximumConnections else { return nil }
         if readyCount + connecting == 0 { return rests && waiting.isEmpty ? nil : now }
-        // The only one is doubted: a second meanwhile, and no third if that is doubted too.
+        // If the only connection is doubted, a second is opened meanwhile, but no third if the second is
+        // doubted too.
         if connecting == 0, readyCount == 1, doubted == 1 { return now }
         guard let fullSince, readyCount + connecting < options.maximumConnections,
             connecting < max(1, readyCount), readyCount > 0
@@ -256,7 +258,8 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         var trusted = entries.count { $0.phase == .ready && !$0.isDoubted }
         for index in entries.indices.reversed() where readyCount > 1 {
             let entry = entries[index]
-            // A doubted one goes as soon as a better one stands, and the last trusted one does not go.
+            // A doubted connection goes as soon as there is a better one, and the last trusted one does not
+            // go.
             let goes =
                 entry.isDoubted ? trusted > 0 : now - entry.idleSince >= options.idleShrink && trusted > 1
             guard entry.phase == .ready, entry.inUse == 0, goes, let link = entry.link else { continue }

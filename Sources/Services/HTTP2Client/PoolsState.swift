@@ -1,8 +1,8 @@
 /// Which authorities have a pool, and who may send: events in, actions out, no socket and no clock of its
 /// own.
 ///
-/// As many authorities have a pool as requests may be under way. So where all places are taken and one more
-/// request comes, one of them has none under way and can go.
+/// As many authorities have a pool as requests may be under way. So if all places are taken and one more
+/// request comes, one authority has no request under way and can go.
 struct PoolsState<Pool: Sendable, Waiter: Sendable>: Sendable {
     private struct Entry: Sendable {
         let pool: Pool
@@ -51,7 +51,7 @@ struct PoolsState<Pool: Sendable, Waiter: Sendable>: Sendable {
 
     /// A request has ended, or did not begin.
     ///
-    /// - Returns: whose may begin in its place.
+    /// - Returns: the waiter whose request may begin instead.
     mutating func giveBack() -> Waiter? {
         guard waiting.isEmpty else { return waiting.removeFirst().waiter }
         free += 1
@@ -83,7 +83,7 @@ struct PoolsState<Pool: Sendable, Waiter: Sendable>: Sendable {
         entries[authority]?.usedAt = now
     }
 
-    /// Takes out what nobody has asked for in a while.
+    /// Takes out pools that were not used for a while.
     mutating func removeIdle(at now: ContinuousClock.Instant) -> [Pool] {
         let gone = entries.filter { $0.value.underWay == 0 && now - $0.value.usedAt >= idleAfter }
         for authority in gone.keys { entries[authority] = nil }

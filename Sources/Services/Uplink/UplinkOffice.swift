@@ -1,12 +1,13 @@
 package import PushModel
 
-/// What an origin makes of the calls that it owes, for ``UplinkProvider``. Any number of calls may be with it
-/// at once.
+/// How an origin prepares and judges the calls that it owes, for ``UplinkProvider``. Any number of calls may
+/// use it at once.
 package protocol UplinkOffice: Sendable {
     /// Asked right before a call leaves.
     func leave(of message: UplinkMessage) async -> UplinkLeave
-    /// Judges an answer, and has committed what follows from it when it returns. A record that is deleted
-    /// takes the calls along that were made from it, so that answer and end of the call are one commit.
+    /// Judges an answer, and commits what follows from it before it returns. When a record is deleted, the
+    /// calls that were made from it end in the same commit, so that answer and end of the call are one
+    /// commit.
     ///
     /// The same call may be answered twice: after a crash, and where an answer was lost. The second time
     /// nothing may follow.
@@ -18,12 +19,12 @@ package protocol UplinkOffice: Sendable {
 /// Whether a call may leave.
 package enum UplinkLeave: Sendable {
     /// With these header fields: credentials, which no row keeps. `publicAddressesOnly`: a peer has chosen
-    /// the server, and must not lead us into our own network.
-    /// `server`: where the message names none, because the server is whichever the configuration names now.
+    /// the server, and must not lead us into our own network. `server`: if the message names none, the one
+    /// that the configuration names now.
     case granted([(name: String, value: String)], publicAddressesOnly: Bool = false, server: String = "")
-    /// What it was made for is over.
+    /// The reason for the call no longer exists.
     case void
-    /// Nothing can be said of it now, because the store is out.
+    /// This cannot be decided now, because the store is out.
     case later
 }
 
@@ -34,9 +35,9 @@ package enum UplinkAnswer: Sendable {
 }
 
 package enum UplinkVerdict: Sendable, Hashable {
-    /// What was owed is done.
+    /// The call has done its work.
     case done
-    /// It ends for good without.
+    /// It ends for good without success.
     case refused
     /// Another try, no sooner. `blames`: whether the server asks everybody for time, and not this call alone.
     case again(after: Duration, blames: Bool)

@@ -1,8 +1,9 @@
 package import PushModel
 import Synchronization
 
-/// One lane of an origin's calls: to its relay, or to proxies. It keeps no queue, counts no tries and has no
-/// breaker; lanes do. It is no ``DirectProvider``: a relay stands between, so it can lease nothing volatile.
+/// One lane of an origin's calls: to its relay, or to proxies. It has no queue, count of tries or breaker;
+/// lanes have. It is not a ``DirectProvider``: there is a relay in between, so it cannot lease volatile
+/// pushes.
 package struct UplinkProvider: Provider {
     /// The right to have one more call under way.
     package struct Slot: SendSlot {
@@ -19,8 +20,8 @@ package struct UplinkProvider: Provider {
     /// Calls under way at once in a lane: half of the connections that a relay of the usual kind takes from
     /// one server, so that two lanes have room beside each other.
     package static let callsAtOnce = 32
-    /// A relay answers a notification after three seconds at the latest; a server that pauses has time to go
-    /// on.
+    /// A relay answers a notification after three seconds at the latest; this gives a stalled server time to
+    /// continue.
     package static let deadline = Duration.seconds(30)
     /// The largest answer that means something lists 1,000 ids of 20 digits.
     package static let answerBytes = 256 << 10
@@ -45,7 +46,7 @@ package struct UplinkProvider: Provider {
     }
 
     package func send(_ leased: LeasedPush, on slot: Slot) async -> Answer {
-        // A stop that cancels the call makes it one without an answer, and it is made again.
+        // If a stop cancels the call, it counts as unanswered and is made again.
         defer { slot.release() }
         guard let message = leased.push.message.uplink else {
             return Answer(.rejected, .unknown, sentAt: world.now(), fate: .local)
@@ -96,13 +97,13 @@ package struct UplinkProvider: Provider {
             method, url: server + path, headers: headers + type,
             body: message.body.count == 0 ? nil : message.body, answerLimitBytes: Self.answerBytes,
             deadline: Self.deadline, publicAddressesOnly: isPeers)
-        // All calls bear repetition: a relay knows them again.
+        // All calls may be repeated, because a relay recognises them.
         request.mayRepeat = true
         request.keepsConnection = true
         return request
     }
 
-    /// A fault of the network counts as if nobody had looked at the call, also where somebody may have: a
+    /// After a fault of the network the call counts as unprocessed, even if it may have been processed: a
     /// repeat does no harm, and a call of unknown fate would be given up after a few sends.
     private static func judge(_ verdict: UplinkVerdict, _ fault: WebError?, sentAt: UnixTime) -> Answer {
         switch verdict {

@@ -5,8 +5,8 @@ import WireFormats
 /// Whether the certificate of a standing connection carries the host's name.
 ///
 /// NIOSSL also takes a certificate that carries the address connected to, whatever name was asked for. Public
-/// authorities issue such certificates, so anyone who bends DNS could answer in any name with a certificate
-/// for a server of their own. Here a name needs a name.
+/// authorities issue such certificates, so anybody who manipulates DNS could answer for any name with a
+/// certificate for their own server. Here a host name must be in the certificate by name.
 enum CertificateName {
     /// Fails the connection unless the leaf has a DNS name that fits; addresses as hosts were checked by
     /// NIOSSL.

@@ -13,7 +13,7 @@ import Glibc
 
 /// How one exchange failed. Foreign errors end here.
 enum ExchangeFault: Error, Equatable {
-    /// No connection came to stand, so nothing was sent.
+    /// No connection was made, so nothing was sent.
     case neverConnected
     /// The connection ended before the answer did.
     case noAnswer
@@ -86,19 +86,19 @@ struct Exchange {
             result = .failure(ExchangeFault(error))
         }
         if case .success = result, let kept, kept.keep(client, for: address) { return try result.get() }
-        // What is still being connected ends with its own deadline; nobody waits for that.
+        // Attempts that are still connecting end with their own deadlines; nobody waits for them.
         client.shutdown { _ in }
         return try result.get()
     }
 
-    /// The judged address stands in for the name, which stays the one that the certificate must carry.
+    /// The checked address replaces the name for the connection; the certificate must still carry the name.
     private func settings(keeps: Bool) throws(ExchangeFault) -> HTTPClient.Configuration {
         var tls = TLSConfiguration.makeClientConfiguration()
         do {
             let extra =
                 try options.extraAuthorities.flatMap { try NIOSSLCertificate.fromPEMFile($0) }
                 + options.authorityTexts.flatMap { try NIOSSLCertificate.fromPEMBytes($0) }
-            // Beside authorities that are not there, NIOSSL makes no context at all.
+            // NIOSSL cannot make a context if the system's authorities are missing.
             if options.trust.isThere {
                 tls.additionalTrustRoots = [.certificates(extra)]
             } else {
@@ -145,9 +145,9 @@ struct Exchange {
 }
 
 extension WebRequest {
-    /// Sends it over a client whose connections are kept. A server may end one in the moment in which it is
-    /// used again: what was not answered is asked once more, on another one, if it may be repeated; a second
-    /// fault is the answer.
+    /// Sends it over a client whose connections are kept. A server may close one at the moment when it is
+    /// used again: an unanswered request is sent once more on another connection, if it may be repeated; a
+    /// second fault is final.
     func fetch(
         over client: HTTPClient, from address: WebAddress
     ) async -> Result<WebAnswer, ExchangeFault> {

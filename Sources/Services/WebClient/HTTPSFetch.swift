@@ -30,7 +30,7 @@ package struct WebOptions: Sendable {
     package var connectDeadline = Duration.seconds(5)
     /// For the first of several addresses alone, until its connection stands.
     package var attemptDelay = WebLimits.attemptDelay
-    /// No fetch gives up sooner than this, whatever it asks for: for tests that are of no deadline.
+    /// No fetch gives up sooner than this, whatever its own deadline: for tests that are not about deadlines.
     package var leastDeadline = Duration.zero
     /// Instead of the system's, for tests.
     package var resolver: (any HostResolver)?
@@ -45,12 +45,12 @@ package struct WebOptions: Sendable {
 /// `WebFetch` over AsyncHTTPClient: https, or plain http to this machine; HTTP/1.1, no redirects, no
 /// decompression.
 ///
-/// A host is resolved once, its addresses are judged, and the connection goes to an address that was judged:
-/// a name that changes its mind between the two reaches nobody. Several addresses are tried beside each
-/// other, each a little later, so that one that is dead hides none that lives; the request goes over the
-/// first connection that stands (``WayRace``). Each attempt has a client of its own, because the judged
-/// address is a setting of the client; fetches are rare. What goes to this machine shares connections that
-/// are kept (``LoopbackFetch``), for it may come often; and so does what says that it does (``KeptClients``).
+/// A host is resolved once, its addresses are checked, and the connection goes to a checked address, so a
+/// name that changes in between leads nowhere. Several addresses are tried in parallel, each a little later,
+/// so that a dead one does not hide a live one; the request goes over the first connection (``WayRace``).
+/// Each attempt has a client of its own, because the judged address is a setting of the client; fetches are
+/// rare. Requests to this machine share kept connections (``LoopbackFetch``), because they may be frequent;
+/// so do requests that ask for it (``KeptClients``).
 package final class HTTPSFetch: WebFetch {
     private let options: WebOptions
     private let resolver: any HostResolver
@@ -80,7 +80,7 @@ package final class HTTPSFetch: WebFetch {
     }
 
     package func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
-        // A peer's URL leads to no server without TLS, wherever that is.
+        // A peer's URL never leads to a server without TLS, wherever that is.
         let isPlain = !request.publicAddressesOnly && request.url.utf8.starts(with: WebAddress.plain.utf8)
         let address = isPlain ? try WebAddress(plain: request.url) : try WebAddress(request.url)
         guard enter(request) else { throw WebError(.unreachable) }
@@ -133,7 +133,7 @@ package final class HTTPSFetch: WebFetch {
         let kept = request.keepsConnection && !request.publicAddressesOnly ? kept : nil
         if let kept, let client = kept.take(address) {
             let result = await request.fetch(over: client, from: address)
-            // What it was made with may be of before: address, authority, certificate.
+            // Its address, authority or certificate may be outdated.
             let isGood = ![.neverConnected, .unreachable, .tlsFailed].contains(result.fault)
             kept.giveBack(client, of: address, isGood: isGood)
             if result.fault != .neverConnected { return result.mapError(\.translated) }

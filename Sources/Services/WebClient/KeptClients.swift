@@ -2,10 +2,11 @@ import AsyncHTTPClient
 import NIOCore
 import Synchronization
 
-/// Clients whose connections are kept, one for each server: of an operator's own choice, so they are few.
+/// Clients whose connections are kept, one for each server. The operator chooses these servers, so they are
+/// few.
 ///
-/// A client goes to the address and trusts the authorities that were found when it was made. So one that
-/// fails to reach its server is let go, and the next call finds them anew.
+/// A client uses the address and the authorities that were found when it was made. So a client that fails to
+/// reach its server is dropped, and the next call looks them up again.
 final class KeptClients: Sendable {
     private struct Kept {
         let client: HTTPClient

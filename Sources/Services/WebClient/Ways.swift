@@ -10,7 +10,7 @@ struct Way: Sendable, Hashable {
     var proxy: IPAddress?
 }
 
-/// Lets a request go over the first of several connections that stands, and over no other: it is sent once,
+/// Sends a request over the first of several connections that is ready, and over no other: it is sent once,
 /// however many ways are tried.
 final class ConnectionGate: Sendable {
     private let winner = Mutex<Int?>(nil)
@@ -18,8 +18,8 @@ final class ConnectionGate: Sendable {
     /// The attempt whose connection may carry the request.
     var opened: Int? { winner.withLock(\.self) }
 
-    /// Whether a connection of that attempt may carry the request. The first that asks may, and so may
-    /// whatever connects later in its place.
+    /// Whether a connection of that attempt may carry the request. The first that asks may, and so may a
+    /// later connection that replaces it.
     func opens(for attempt: Int) -> Bool {
         winner.withLock { winner in
             if winner == nil { winner = attempt }
@@ -28,9 +28,9 @@ final class ConnectionGate: Sendable {
     }
 }
 
-/// Tries the ways of one fetch beside each other, each a little after the one before (RFC 8305 §5). What a
-/// way that has carried the request says is the answer, whatever it is; all others only say that nothing was
-/// sent.
+/// Tries the ways of one fetch beside each other, each a little after the one before (RFC 8305 §5). The
+/// result of the way that carried the request is the answer, whatever it is; all others only report that
+/// nothing was sent.
 struct WayRace {
     /// Goes by one way. It asks before it sends, and sends nothing unless it may.
     typealias Attempt =

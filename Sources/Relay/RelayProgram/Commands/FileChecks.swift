@@ -9,7 +9,7 @@ import PushModel
 /// Looks at every file that the configuration names: there, readable, closed to others, holding what it
 /// should.
 struct FileChecks {
-    /// A certificate that ends within so many days deserves a word: what renews it by itself has had a week.
+    /// A certificate that expires within this many days gets a warning: automatic renewal has had a week.
     private static let soonDays = 21
 
     let now: @Sendable () -> UnixTime

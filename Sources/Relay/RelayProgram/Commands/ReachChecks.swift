@@ -6,15 +6,15 @@ import NIOSSL
 import NIOTLS
 import PushModel
 
-/// Whether push services and instances' peers can be reached: name, route, TLS and trust, and of a push
-/// service whether it speaks HTTP/2. Nothing is asked of them.
+/// Checks whether push services and instances' peers can be reached: name, route, TLS and trust, and whether
+/// a push service speaks HTTP/2. No request is sent.
 ///
 /// They are dialled as the relay dials them. Where a name has addresses of both families, each is tried by
 /// itself: one that does not answer is worth a word, although the relay goes on without it.
 struct ReachChecks {
     /// Enough for a lookup, two round trips round the earth and a retransmission.
     static let deadline = Duration.seconds(5)
-    /// More places than anybody has apps; the rest would tell nothing new.
+    /// More places than anybody has apps; further ones would show nothing new.
     private static let limit = 64
 
     /// What came of one place.
@@ -81,7 +81,7 @@ struct ReachChecks {
 
     // MARK: Families
 
-    /// A family that is dead at all places is the machine's affair, and said once.
+    /// If a family is dead at all places, the cause is this machine, and it is reported once.
     private static func findings(_ knocks: [Knock]) -> [Finding] {
         let both = knocks.filter(\.hasBoth)
         guard both.count > 1, let family = both[0].deadFamily,

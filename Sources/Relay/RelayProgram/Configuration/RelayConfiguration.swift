@@ -92,7 +92,7 @@ struct ListenerConfiguration: Sendable, Hashable {
         return false
     }
 
-    /// Clients of an origin ask for what has not happened yet, and wait.
+    /// Clients of an origin ask for future events, and wait.
     var hasWaitingClients: Bool { name.text == Self.originName }
 
     /// Instances served; empty on the admin listener.
@@ -124,7 +124,7 @@ struct LimitsConfiguration: Sendable, Hashable {
     var connections: Int = 20_000
 }
 
-/// Where an operator hears what they must know.
+/// Where an operator gets alerts.
 struct AlertsConfiguration: Sendable, Hashable {
     struct Webhook: Sendable, Hashable {
         var url: HTTPSURL
@@ -139,8 +139,7 @@ struct AlertsConfiguration: Sendable, Hashable {
         var to: String
     }
 
-    /// Longer than what is nobody's fault takes: a `Retry-After` is honoured for 15 minutes, and a pace puts
-    /// off for 10.
+    /// Longer than harmless delays: a `Retry-After` is honoured for 15 minutes, and a pace puts off for 10.
     static let overdueMinutes = 30
 
     var log: Bool = true

@@ -1,5 +1,5 @@
-/// How the files and sockets that a process may open are divided: what the relay needs to go on is kept, and
-/// connections at the public listeners share the rest. Who takes every place there then has taken no
+/// How the files and sockets that a process may open are divided: those that the relay needs are reserved,
+/// and connections at the public listeners share the rest. So a client that takes every place there takes no
 /// descriptor from the store, the push services or the operator.
 struct DescriptorBudget: Sendable {
     /// Connections at the admin listener: an operator, a monitor, probes, each with some to spare.

@@ -2,8 +2,8 @@ import Delivery
 import PushModel
 import Synchronization
 
-/// What an operator reads at `info` of things that happen one by one: a line each, but no more in a minute
-/// than somebody could read. What comes beyond is counted, and said with the next minute's first line.
+/// Log lines at `info` for single events: one line each, but no more in a minute than somebody could read.
+/// Further events are counted, and the count is logged with the next minute's first line.
 final class EventLog: Sendable {
     /// A stranger's sign-ups, or the end of an app's registrations, come by thousands.
     static let linesPerMinute = 60

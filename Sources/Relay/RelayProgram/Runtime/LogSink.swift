@@ -50,8 +50,8 @@ final class LogSink: Sendable {
 
     var journal: Journal { Journal { [self] level, event, fields in note(level, event, fields) } }
 
-    /// Says a line for the person who starts the relay or reloads it: as it stands where the log is text,
-    /// else as one event, so that a JSON log is one to its last line.
+    /// Writes a line for the person who starts or reloads the relay: as plain text if the log is text,
+    /// otherwise as one event, so that a JSON log consists of JSON to its last line.
     ///
     /// - Parameter line: words of ours, of paths and names of the configuration.
     /// - Parameter fields: what the event says instead of the line as its `sentence`.
@@ -139,7 +139,8 @@ final class LogSink: Sendable {
         return out + "\""
     }
 
-    /// Writes to standard error. A line that the system does not take is lost: nobody is left to be told.
+    /// Writes to standard error. A line that the system does not take is lost, because there is no other
+    /// place to report it.
     static let standardError: @Sendable ([UInt8]) -> Void = { line in
         // The journal must never end the process, so the fault has nowhere to go.
         try? writeAll(STDERR_FILENO, line)

@@ -5,8 +5,8 @@ import Darwin
 #endif
 import Foundation
 
-/// What the process found around itself. Read once, in the entry point; passed down from there, so that
-/// nothing else looks at the environment.
+/// The process's environment. Read once, in the entry point, and passed down from there, so that nothing else
+/// reads the environment.
 package struct ProcessFacts: Sendable {
     package var environment: [String: String]
     var isRoot: Bool

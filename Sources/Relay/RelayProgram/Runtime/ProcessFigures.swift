@@ -6,8 +6,8 @@ import Darwin
 #endif
 import PushModel
 
-/// What Prometheus expects to hear of every process, under the names that its own libraries use. What the
-/// system does not tell is left out: a figure that nobody knows is none.
+/// What Prometheus expects to hear of every process, under the names that its own libraries use. Figures that
+/// the system does not give are left out.
 struct ProcessFigures: Sendable {
     private static let release: String = {
         #if DEBUG

@@ -5,7 +5,7 @@ import PushModel
 /// How one app is set up for one push service: what its keys say, valid and without secrets, for credentials
 /// are paths of files.
 ///
-/// An existential in the configuration alone: lanes and providers have types of their own.
+/// An existential only in the configuration: lanes and providers have concrete types.
 protocol ServiceSettings: Sendable, Hashable {
     static var service: PushService { get }
     /// Those of its lanes, in the order in which a test push tries them.

@@ -102,8 +102,8 @@ struct AdminListener: Sendable {
         }
     }
 
-    /// What every role that owes its pushes stands on: the store takes commits, and the outbox has room. A
-    /// halted lane is an alert, not unreadiness, because the other apps go on.
+    /// The checks that every role with durable pushes depends on: the store takes commits, and the outbox has
+    /// room. A halted lane is an alert, not unreadiness, because the other apps go on.
     private var checks: [HealthCheck] {
         [
             HealthCheck("store") { watch.isStoreWell },
@@ -117,8 +117,7 @@ struct AdminListener: Sendable {
         }
     }
 
-    /// Asked of the store itself, because anyone who looks wants to see what is now; `nil` when it does not
-    /// say.
+    /// Asked of the store itself, because the viewer wants the present state; `nil` when it does not answer.
     private func load() async -> OutboxLoad? {
         // Why it does not has its alert.
         try? await store.sealed.load()

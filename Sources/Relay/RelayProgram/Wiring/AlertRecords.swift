@@ -4,14 +4,15 @@ import Synchronization
 import WireFormats
 
 /// The alerts that this process has told, in the store: a record for each, of a space of the core, sealed
-/// like every other. Whoever looks next takes over those of processes that do not live any more (decision
+/// like every other. The next process that looks takes over those of processes that have ended (decision
 /// 0086).
 ///
-/// That the store itself takes no writes cannot stand there. It stands in a file of the state directory.
+/// An alert that the store takes no writes cannot be stored there. It is kept in a file of the state
+/// directory.
 final class AlertRecords: AlertShelf {
     static let space = Space(core: "alert")
-    /// What nobody tells again for so long is of a kind that no relay knows any more. A reminder writes it
-    /// anew at least once a day.
+    /// An alert that is not repeated for this long is of a kind that no relay knows any more. Reminders
+    /// rewrite an alert at least once a day.
     private static let life = Duration.seconds(30 * 86_400)
     /// Records of one reading; of a thousand at most, as many as an alert port remembers.
     private static let page = 256

@@ -8,8 +8,7 @@ import Synchronization
 /// What counts is the certificate in force: one that was renewed on the disk and not reloaded still runs out.
 /// So files are read at start and at each reload, and the clock is looked at in between.
 final class CertificateWatch: Service, Sendable {
-    /// What renews certificates by itself does so about thirty days before; by then it has failed for two
-    /// weeks.
+    /// Automatic renewal happens about thirty days before; by then it has failed for two weeks.
     static let soonDays = 14
     private static let grain = Duration.seconds(3600)
 

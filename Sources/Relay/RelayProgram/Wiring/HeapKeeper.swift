@@ -2,8 +2,8 @@ import CWiping
 import PushModel
 import ServiceLifecycle
 
-/// Gives the system back what the start has needed once, and what an attack, or a busy hour, has left free in
-/// the heap.
+/// Gives memory back to the system that the start needed once, or that an attack or a busy hour has left free
+/// in the heap.
 ///
 /// Large blocks go back at once (`sealbell_heap_bound`). Small ones, of connections and requests, lie between
 /// others in the allocator's arenas and stay; so the heap is trimmed when resident memory, but for pages of
@@ -36,8 +36,8 @@ struct HeapKeeper: Service {
 
 /// When a trim is worth its cost: a state machine without clock or heap.
 struct HeapWatch {
-    /// Growth that is worth a trim. What cannot be given back is not tried again before it has grown by as
-    /// much more.
+    /// Growth that is worth a trim. If memory cannot be given back, the next try waits until it has grown by
+    /// as much again.
     static let growthBytes = 16 << 20
 
     /// The least since the last trim.

@@ -1,7 +1,7 @@
 import Delivery
 import PushModel
 
-/// Which push services no connection comes about to, whether or not there is something to send. A value:
+/// The push services to which no connection can be made, whether or not there is something to send. A value:
 /// looks in, lanes out.
 struct LaneContacts: Sendable {
     /// Names of what every provider counts of its connections.
@@ -27,7 +27,7 @@ struct LaneContacts: Sendable {
         for lane in lanes {
             guard let open = lane.figure(Self.open), let failed = lane.figure(Self.failed) else { continue }
             var contact = contacts[lane.lane] ?? Contact(failed: 0)
-            // A lane that a reload has put in the place of another counts anew.
+            // A lane that replaced another at a reload counts from zero.
             if open > 0 || failed < contact.failed { contact = Contact(failed: failed) }
             if failed > contact.failed { contact.since = contact.since ?? now }
             seen[lane.lane] = contact

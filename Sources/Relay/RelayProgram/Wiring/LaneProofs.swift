@@ -2,8 +2,8 @@ import Delivery
 import PushModel
 import Synchronization
 
-/// Which lanes of those that an operator was told of have been heard of again: an alert of a lane ends by the
-/// push service's word, never by a reload or a restart, which only forget the trouble.
+/// Notices when lanes with a reported alert get good answers again: an alert of a lane ends with the push
+/// service's answer, never with a reload or a restart, which only forget the trouble.
 final class LaneProofs: Sendable {
     private struct State {
         /// What stands behind each lane of the configuration in force.
@@ -23,7 +23,7 @@ final class LaneProofs: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Every answer of a push service passes here, and nearly always nobody waits for one.
+    /// Every answer of a push service passes here, and nearly always none is waited for.
     private let isAwaiting = Atomic<Bool>(false)
 
     /// Follows a configuration.

@@ -11,8 +11,8 @@ import WebClient
 /// services serve until a graceful stop.
 ///
 /// What a configuration decides is made by one function (``make(_:replacing:)``) and put in force by another
-/// (``adopt(_:)``): a start is a reload from nothing. What `init` makes stays for as long as the process, and
-/// ``ReloadRule`` names what in the configuration that depends on.
+/// (``adopt(_:)``): a start is a reload from nothing. Everything that `init` makes lives as long as the
+/// process; ``ReloadRule`` names the parts of the configuration that it depends on.
 final class Relay: Sendable {
     /// All that one configuration makes of a relay, whole, and not in force yet.
     private struct Wiring: Sendable {
@@ -61,7 +61,7 @@ final class Relay: Sendable {
             engine: around.engine)
         do throws(CommandFailure) {
             let relay = try Relay(configuration, store, share, around)
-            // First, so that nothing is told anew that the process before has told.
+            // First, so that nothing is reported again that the earlier process has reported.
             await relay.alerts.inherit()
             relay.adopt(try relay.make(configuration, replacing: nil))
             return relay
@@ -184,7 +184,7 @@ final class Relay: Sendable {
             "configuration reloaded", [.configuration: ConfiguredText(new.file ?? "sandbox")])
     }
 
-    /// A configuration did not come into force: the one of before stands, and an operator hears of it.
+    /// A configuration did not come into force: the former one stays, and the operator is told.
     func refuseReload(_ code: ErrorCode) {
         reloads.note(.refused(code), at: around.world.now())
         alerts.raise(.reloadRefused(code))

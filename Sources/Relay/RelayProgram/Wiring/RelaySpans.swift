@@ -1,8 +1,8 @@
 import HTTP2Client
 import HTTPIngress
 
-/// The deadlines of what stands around the delivery core. A relay has them as they are; tests that are of no
-/// deadline are given minutes, since a machine that stands still for ten seconds is no fault of a peer's.
+/// The deadlines of the parts around the delivery core. A relay uses them as they are; tests that are not
+/// about deadlines get minutes, because a machine that stalls for ten seconds is not a peer's fault.
 struct RelaySpans: Sendable {
     var ingress = IngressLimits()
     var pushServices = HTTP2Options()

@@ -5,12 +5,12 @@ import PushModel
 import ServiceLifecycle
 import Synchronization
 
-/// Looks every few seconds at what an operator must know without asking: the store, what is owed and for how
-/// long, the lanes, custody that has ended, inbox relays. What it sees raises and clears alerts, and what it
-/// saw last answers anyone who asks for metrics or health.
+/// Checks every few seconds what an operator must know without asking: the store, what is owed and for how
+/// long, the lanes, custody that has ended, inbox relays. It raises and clears alerts, and its last results
+/// answer requests for metrics and health.
 ///
-/// So an alert hangs on nobody's asking, and an answer on no store: the store is asked by one loop, and
-/// judged by another, which also sees that the first one still waits (decision 0058).
+/// So alerts do not depend on requests, and answers do not depend on the store: one loop asks the store, and
+/// another judges it, which also sees that the first one still waits (decision 0058).
 final class RelayWatch: Service, Sendable {
     /// What share of the outbox's bound an operator must hear of; also the doctor's.
     static let fullPercent = 80
@@ -43,7 +43,7 @@ final class RelayWatch: Service, Sendable {
         var fault: StoreError.Code?
         /// When it was asked what it has not answered yet.
         var askedAt: ContinuousClock.Instant?
-        /// Since when an instance hears nobody, and since when it hears somebody.
+        /// Since when an instance has heard nobody, and since when it has heard somebody.
         var unheardSince: [ConfiguredName: ContinuousClock.Instant] = [:]
         var heardSince: [ConfiguredName: ContinuousClock.Instant] = [:]
         var listeners: Set<ConfiguredName> = []
@@ -95,7 +95,7 @@ final class RelayWatch: Service, Sendable {
         }
     }
 
-    /// What the store said last; `nil` while it does not say, because a figure that nobody knows is none.
+    /// The store's last answer; `nil` while it does not answer, because an outdated figure must not be shown.
     var look: Look? { storeFault == nil ? state.withLock(\.look) : nil }
 
     /// Whether the store is known to take commits, outcomes of pushes too.
@@ -155,11 +155,12 @@ final class RelayWatch: Service, Sendable {
 
     // MARK: Judging
 
-    /// Raises what holds and clears what is known to be over. Lanes tell of themselves at once too; here
-    /// nothing is missed, and nothing stands for good, whatever has come between.
+    /// Raises what holds and clears what is known to be over. Lanes also report changes at once; this loop
+    /// makes sure that nothing is missed and that no alert stays for ever.
     private func judge() async {
         subjects.refusals.tell(subjects.journal)
-        // Before what it is compared with: what is raised meanwhile is left to the next look.
+        // Read before the alerts that it is compared with: alerts that are raised meanwhile are left to the
+        // next look.
         let standing = alerts.raised
         let raised = Set(standing.map(\.subject))
         awaitProofs(of: raised)
@@ -190,7 +191,7 @@ final class RelayWatch: Service, Sendable {
             + (aside > 0 ? [.recordsSetAside(aside)] : [])
     }
 
-    /// Before the disk is full; of what is full nobody need be told twice.
+    /// Only before the disk is full: a full disk has an alert of its own.
     private func diskTroubles(_ raised: Set<Alert.Subject>) -> [Alert] {
         let places = state.withLock(\.disks)
         guard let free = places.compactMap(subjects.freeBytes).min() else { return [] }
@@ -251,7 +252,7 @@ final class RelayWatch: Service, Sendable {
 
     // MARK: What is over
 
-    /// What there is to judge by.
+    /// The data for the decision.
     private struct Evidence {
         let lanes: [LaneSnapshot]
         let instances: [any HostedInstance]
@@ -264,8 +265,9 @@ final class RelayWatch: Service, Sendable {
         }
     }
 
-    /// Whether a trouble that was told and is not seen now is known to be over: not that a reload or a
-    /// restart has made somebody forget it. What the configuration no longer has is over too.
+    /// Whether a trouble that was reported and is not seen now is known to be over, and was not just
+    /// forgotten in a reload or restart. A trouble of something that the configuration no longer has is over
+    /// too.
     private func isOver(_ alert: StandingAlert, by evidence: Evidence) -> Bool {
         let name = alert.subject.name
         switch alert.subject.kind {
@@ -273,7 +275,7 @@ final class RelayWatch: Service, Sendable {
             guard let lane = evidence.lane(name) else { return true }
             return isOver(alert.subject.kind, of: lane)
         case .custodyEnded, .messagesMissed, .registrationExpired, .registrationRefused, .originStaleList:
-            // They hold for an hour, and of that hour only who met them knows.
+            // They hold for an hour, and only the process that met them knows this hour.
             return !alert.isInherited || world.now().since(alert.toldAt) >= limits.endedFor
         case .instanceUnheard:
             return evidence.instance(name).map { !evidence.silent.contains($0.name) } ?? true
@@ -286,7 +288,7 @@ final class RelayWatch: Service, Sendable {
         case .storeFailing, .outboxFilling, .pushOverdue, .recordsSetAside: return look != nil
         case .diskLow: return true
         case .doorStrained: return !state.withLock { $0.listeners.contains { $0.text == name } }
-        // Told by those who know: the certificate watch, the reload, the delivery core.
+        // Reported by the parts that know: the certificate watch, the reload, the delivery core.
         case .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted, .reloadRefused, .muted:
             return false
         }
@@ -296,7 +298,7 @@ final class RelayWatch: Service, Sendable {
         let owes = lane.inMemory + lane.inFlight + lane.parked
         switch kind {
         case .laneUnreachable: return state.withLock { $0.contacts.isOpen(lane) }
-        // Nobody waits for a service to which nothing is owed.
+        // A service to which nothing is owed is not waited for.
         case .laneUnanswered: return subjects.proofs.hasAnswered(lane.lane) || look != nil && owes == 0
         default: return subjects.proofs.hasAccepted(lane.lane, isIdle: look != nil && owes == 0)
         }
@@ -304,7 +306,7 @@ final class RelayWatch: Service, Sendable {
 }
 
 extension Alert {
-    /// Told by the lane itself, with the word that caused it.
+    /// Reported by the lane itself, with its cause.
     fileprivate var isOfLane: Bool {
         switch self {
         case .laneHalted, .laneUnanswered: true

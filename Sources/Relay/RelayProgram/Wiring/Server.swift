@@ -56,8 +56,8 @@ struct Server {
         around.openFiles = openFiles
         if sandbox != nil { around.web = Self.sandboxWeb }
         let relay = try await Relay.open(configuration, around)
-        // Before anybody can connect, or learn whom to signal: untrapped, a signal would end the process, and
-        // with it the calls that it has read.
+        // Before anybody can connect or learn the process id: without a handler, a signal would end the
+        // process and lose the calls that it has read.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let stops = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         let urls = try await relay.listen()

@@ -65,7 +65,7 @@ struct OpenStore {
             do throws(CommandFailure) {
                 sealed = try await seal(watch(engine), keys, services, world, journal, upkeep: engine)
             } catch {
-                // A log that is left beside the file must not outlive this.
+                // A log that is left beside the file must not outlive the start.
                 try? engine.close()
                 throw error
             }
@@ -109,7 +109,7 @@ struct OpenStore {
         }
     }
 
-    /// The keys of a database that others may use too: never fresh ones, for each of several relays that
+    /// The keys of a database that others may use too: never fresh ones, because each of several relays that
     /// start at once would make its own.
     private static func standingKeys(_ path: String) throws(CommandFailure) -> AtRestKeys {
         do throws(KeyFileError) { return try KeyFile.read(path) } catch {

@@ -2,10 +2,10 @@ import PushModel
 
 /// Moves every row of one store into another, page by page, without opening any.
 ///
-/// Both stores are told of it before the first row goes: the source is closed to relays from then on, for
-/// what it owes will be owed by the target, and the target is closed until it is whole. A copy that is cut
-/// off goes on where it ended when it is asked for again. At the end both are read once more, and counts and
-/// digests compared (decision 0038).
+/// Both stores are marked before the first row is copied: the source is closed to relays from then on,
+/// because the target will owe what it owes, and the target is closed until it is complete. An interrupted
+/// copy continues where it ended when the command is given again. At the end both are read once more, and
+/// counts and digests are compared (decision 0038).
 struct StoreCopier {
     /// Why nothing was copied, or why the copy is not believed.
     enum Refusal: Error, Equatable {
@@ -104,8 +104,8 @@ struct StoreCopier {
         return true
     }
 
-    /// Writes the copy's name down and then looks who is there: a relay tells that it is there and then looks
-    /// for such a name, so that one of the two sees the other.
+    /// Writes the copy's name and then looks which relays are there: a relay first announces itself and then
+    /// looks for such a name, so that one of the two sees the other.
     private func claim(_ name: [UInt8]) async throws(Refusal) {
         try await ofTarget { () throws(StoreError) in
             try await target.put(setting: StoreSetting.filledFrom, to: name)
@@ -126,7 +126,7 @@ struct StoreCopier {
             try await !source.livingOwners().isEmpty
         }
         guard isServed else {
-            // A process that slept through the end of its lease may wake up yet.
+            // A process that slept through the end of its lease may still wake up.
             return try await ofSource { () throws(StoreError) in try await source.bar(true) }
         }
         // A copy that had not begun leaves nothing behind.
