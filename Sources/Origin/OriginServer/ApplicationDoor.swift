@@ -5,7 +5,7 @@ package import PushModel
 import Synchronization
 import WireFormats
 
-/// What an application asks an origin to do, and what became of it.
+/// What an application can ask an origin to do, and the results.
 package protocol OriginNotifying: Sendable {
     /// Owes a notification to all devices of a user.
     ///
@@ -23,14 +23,14 @@ package protocol OriginNotifying: Sendable {
     func withdraw(
         _ user: String, _ ids: [String], id: String, beside: @Sendable (Int) -> [Change]
     ) async throws(OriginError) -> Int?
-    /// - Returns: `nil` for an id that nobody knows, or of which a day has passed.
+    /// - Returns: `nil` for an unknown id, or one older than a day.
     func devices(of id: String) async throws(OriginError) -> [NotifiedDevice]?
 }
 
 /// What a notification says.
 package struct NotificationContent: Sendable {
     package var text: String
-    /// Who says it; `nil`: the user themselves.
+    /// The sender; `nil`: the user themselves.
     package var sender: String?
 
     package init(text: String, sender: String? = nil) {
@@ -61,8 +61,8 @@ package struct ApplicationDoor: HTTPFace {
     /// In one withdrawal: as many as one push names.
     private static let withdrawn = 200
 
-    /// What is kept of the applications' token: no image of an idle process shows it. A token is drawn
-    /// at random, so that no slow hash is needed.
+    /// The digest of the applications' token that is kept, so that a memory image of an idle process does not
+    /// show the token. Tokens are random, so no slow hash is needed.
     package static func digest(of token: Secret) -> Secret { Secret(SHA256.hash(token)) }
 
     /// - Parameter token: its ``digest(of:)``.
@@ -127,13 +127,13 @@ package struct ApplicationDoor: HTTPFace {
         let call = try ApplicationCall(inbound, Self.contentBytes, Self.keyBytes, Self.withdrawn)
         if let wait = pace.take() { throw .rateLimited(wait) }
         let record = call.key.map { self.record(of: $0, user: call.user) }
-        // Of one key one id, so that a call that was cut off in between and comes again is known as the same.
+        // One key gives one id, so that an interrupted call is recognised when it is repeated.
         let id =
             record.map { $0.name.reveal { Hex.encode($0.prefix(16)) } } ?? Hex.encode(world.randomBytes(16))
         if let record, let stands = try await find(record) { return stands }
         let now = world.now()
-        // The answer stands under the key in the commit that owes the notification, so that whoever repeats
-        // the call hears it, and two at the same time are one.
+        // The answer is stored under the key in the commit that owes the notification, so that a repeat gets
+        // the same answer, and two calls at the same time make one notification.
         let devices = try await carryOut(call, id) { devices in
             guard let record else { return [] }
             let kept = Record(
@@ -197,8 +197,8 @@ package struct ApplicationDoor: HTTPFace {
 }
 
 extension NotifiedDevice {
-    /// For each device what became of the notification: `waiting`, `accepted`, `dead` or `refused`; since
-    /// when, in milliseconds of Unix time; why; and by which reference the relay knows the push.
+    /// For each device the result of the notification: `waiting`, `accepted`, `dead` or `refused`; since
+    /// when, in milliseconds of Unix time; why; and the reference under which the relay knows the push.
     ///
     /// - Parameter calls: the owed calls that it became, for operators.
     package static func json(_ devices: [NotifiedDevice], calls: [PushID]? = nil) -> [UInt8] {
@@ -251,7 +251,7 @@ private struct ApplicationCall {
         _ inbound: HTTPInbound, _ contentBytes: Int, _ keyBytes: Int, _ withdrawn: Int
     ) throws(ApplicationRefusal) {
         let parsed = inbound.withBody { bytes in
-            // Whatever cannot be read gets the same answer.
+            // Every unreadable body gets the same answer.
             try? JSONValue.parse(bytes, limitBytes: 16 << 10, depthLimit: 4)
         }
         guard let body = parsed?.object else {
@@ -355,7 +355,7 @@ private struct ApplicationRefusal: Error {
     }
 }
 
-/// So many calls a minute, of all applications.
+/// Limits calls a minute, of all applications together.
 private final class Pace: Sendable {
     private let buckets: Mutex<RateBuckets<Int>>
     private let world: World

@@ -52,6 +52,6 @@ extension CodedError<OriginErrorCode>: DeferringError {
 }
 
 extension CodedError<OriginErrorCode> {
-    /// A store that is out is out for a moment, or for an operator to see to: a client hears no more of it.
+    /// A store is out for a moment, or an operator must act: a client is told nothing more.
     init(_ error: StoreError) { self.init(error.code == .corrupt ? .damagedRecord : .overloaded) }
 }

@@ -20,8 +20,7 @@ package struct OriginSpace: Sendable {
         RecordKey(Space(instance, door), Secret(user.utf8))
     }
 
-    /// An owed registration: what is owed goes with this record
-    /// (docs/decisions/0081-what-is-ended-is-over.md).
+    /// An owed registration: its calls end with this record (docs/decisions/0081-what-is-ended-is-over.md).
     func call(_ item: UInt64, of user: String) -> RecordKey {
         RecordKey(calls, Self.numbered(item, of: user))
     }
@@ -37,7 +36,7 @@ package struct OriginSpace: Sendable {
         return Secret(name)
     }
 
-    /// When a realm's list of dead phones is asked for next.
+    /// The time at which a realm's list of dead phones is asked for next.
     func stale(_ realm: String) -> RecordKey {
         RecordKey(Space(instance, "stale"), Secret(realm.utf8))
     }

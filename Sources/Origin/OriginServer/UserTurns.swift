@@ -1,11 +1,11 @@
 package import PushModel
 import Synchronization
 
-/// One thing at a time for each user, in the order of asking: state is read, changed and committed, and
-/// clients hear of it, before the next is looked at.
+/// One step at a time for each user, in order of arrival: state is read, changed and committed, and clients
+/// are told, before the next step begins.
 package final class UserTurns: Sendable {
-    /// Who waits for one user: a hundred phones of one account that all come back at once, twice over, and
-    /// some 100 KiB.
+    /// Steps that wait for one user: twice the hundred phones of one account that all come back at once; some
+    /// 100 KiB.
     package static let waiting = 256
 
     private let queues = Mutex<[String: [CheckedContinuation<Void, Never>]]>([:])

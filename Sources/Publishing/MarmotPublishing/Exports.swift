@@ -1,2 +1,2 @@
-// What is public there is what an app hands in and gets back: tokens, keys, reasons.
+// Its public types are those that an app passes in and gets back: tokens, keys, reasons.
 @_exported public import MarmotPush

@@ -1,13 +1,13 @@
 import Secp256k1Keys
 import Synchronization
 
-/// Lets those who want the same thing done at once have it done once.
+/// Runs work once for all callers that ask for the same work at the same time.
 final class Flights: Sendable {
     private typealias Waiter = CheckedContinuation<Void, Never>
-    /// Those who wait for each; each is a task that exists already, so the bound is theirs.
+    /// The waiters of each; each is an existing task, so their number is bounded by the tasks.
     private let waiting = Mutex<[XOnlyKey: [Waiter]]>([:])
 
-    /// Runs `body`, or waits for whoever runs it for that key already.
+    /// Runs `body`, or waits for the caller that is already running it for this key.
     func share(_ key: XOnlyKey, _ body: () async -> Void) async {
         let isFirst = waiting.withLock { waiting in
             if waiting[key] != nil { return false }

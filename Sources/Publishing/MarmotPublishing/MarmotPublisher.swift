@@ -42,7 +42,7 @@ public final class MarmotPublisher: Sendable {
     public struct Settings: Sendable {
         /// Relays at which servers' lists of kind 10050 are looked up: those that the app itself uses.
         public var lookUp: [String]
-        /// Where a server listens as far as the app was built to know, for as long as no list is found.
+        /// Where a server listens according to the app's build, used as long as no list is found.
         public var builtIn: [XOnlyKey: [String]]
         /// Off by default (spec, "Privacy": clients SHOULD offer it).
         public var tor: Tor?
@@ -51,8 +51,8 @@ public final class MarmotPublisher: Sendable {
         /// Whether relays are dialled at private addresses, and without TLS at this machine's: for trials.
         /// Relays of ``lookUp`` and ``builtIn`` are in any case.
         public var reachesLocalRelays = false
-        /// PEM text of the authorities by which relays prove themselves, in the place of the system's: for a
-        /// relay with a certificate of one's own, and for trials.
+        /// PEM text of the authorities to trust for relays instead of the system's: for a relay with your own
+        /// certificate, and for trials.
         public var authorities: Secret?
 
         /// No Tor, and the system's authorities, unless said otherwise.
@@ -120,7 +120,7 @@ public final class MarmotPublisher: Sendable {
         book = Mutex(kept.map { RelayBook(keeping: $0) } ?? RelayBook())
     }
 
-    /// What is worth keeping between two runs of the app: servers' relay lists, which are public.
+    /// What to keep between two runs of the app: servers' relay lists, which are public.
     public func kept() -> Secret { book.withLock { $0.encoded() } }
 
     /// Wakes the phones of these tokens. To be called when the message itself is published, and beside
@@ -128,7 +128,7 @@ public final class MarmotPublisher: Sendable {
     ///
     /// - Parameter tokens: what `MarmotDevice.tokensToWake(at:)` returned, of one group; none
     ///   wakes nobody.
-    /// - Returns: what became of each server's triggers.
+    /// - Returns: the result of each server's triggers.
     /// - Throws: ``Unreached`` when phones were not woken; those of other servers are.
     @discardableResult
     public func wake(_ tokens: [GossipToken]) async throws(Unreached) -> [WakeReport] {
@@ -152,7 +152,7 @@ public final class MarmotPublisher: Sendable {
         return reports
     }
 
-    /// Runs `body` on each, so many at once, and returns what came of them in order.
+    /// Runs `body` on each, a limited number at once, and returns the results in order.
     func inTurns<Item: Sendable, Result: Sendable>(
         _ items: some Sequence<Item>, _ limit: Int, _ body: @escaping @Sendable (Item) async -> Result
     ) async -> [Result] {
@@ -168,7 +168,7 @@ public final class MarmotPublisher: Sendable {
     }
 }
 
-/// What a publisher refuses to be made of.
+/// Why a publisher cannot be made.
 public typealias PublishingError = CodedError<PublishingErrorCode>
 
 /// Why there is no publisher.

@@ -10,15 +10,15 @@ package struct PublishingLimits: Sendable {
     static let lists = 64
     /// Events of one request that are read: as many as common relays say at once, and a frame each.
     static let readEvents = 1_000
-    /// Messages of one relay that say nothing to us, before it is given up.
+    /// Irrelevant messages of one relay before it is given up.
     static let strays = 2_000
     // MARK: what is remembered
 
     /// A relay list is looked up again after a day (docs/conformance/marmot.md).
     static let listLife = Duration.seconds(86_400)
-    /// A key of which relays answered that they have no list.
+    /// How long it holds that relays have no list for a key.
     static let absentLife = Duration.seconds(300)
-    /// A key of which no relay answered, and a list that led nowhere.
+    /// The same for a key for which no relay answered, and for a list without a usable relay.
     static let doubtLife = Duration.seconds(60)
     /// A relay's document, and the knowledge that it has none.
     static let documentLife = Duration.seconds(86_400)
@@ -32,8 +32,8 @@ package struct PublishingLimits: Sendable {
 
     // MARK: one wake
 
-    /// Servers that are worked for at once. Those with built-in relays, then those of the most phones come
-    /// first, so that a member who makes up servers holds up none that is real.
+    /// Servers that are served at once. Those with built-in relays come first, then those with the most
+    /// phones, so that a member who invents servers does not delay real ones.
     static let serversAtOnce = 8
     /// Servers of one wake; the rest are reported as not reached.
     static let servers = 32

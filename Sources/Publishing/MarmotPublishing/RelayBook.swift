@@ -9,7 +9,7 @@ struct RelayBook: Sendable {
     struct Entry: Sendable {
         /// The newest that was ever found. It stays when later look-ups find nothing: relays lose events.
         var list: RelayList?
-        /// Until then nobody is asked again.
+        /// No relay is asked again before this time.
         var freshUntil: UnixTime
         var askedAt: UnixTime
     }
@@ -28,7 +28,7 @@ struct RelayBook: Sendable {
 
     /// Whether relays are to be asked for a server's list.
     ///
-    /// - Parameter isDoubted: what is known has led nowhere.
+    /// - Parameter isDoubted: the known list has led nowhere.
     func isDue(_ server: XOnlyKey, isDoubted: Bool, at now: UnixTime) -> Bool {
         guard let entry = entries[server] else { return true }
         // A clock that was set back makes nothing last longer.
@@ -39,11 +39,11 @@ struct RelayBook: Sendable {
                 : entry.freshUntil)
     }
 
-    /// Notes what a look-up has found. A list that is older than a known one changes nothing: a relay may
-    /// keep back what is new, and cannot bring back what was.
+    /// Notes what a look-up has found. A list that is older than the known one changes nothing: a relay may
+    /// withhold a new list, but cannot restore an old one.
     mutating func note(_ found: RelayList?, isAnswered: Bool, of server: XOnlyKey, at now: UnixTime) {
         let known = entries[server]?.list
-        // A list that long is nobody's who wants to be found; each is held in memory.
+        // Nobody who wants to be found has such a long list, and each is held in memory.
         let found = found.flatMap {
             $0.event.serialized().count <= PublishingLimits.keptEventBytes ? $0 : nil
         }
@@ -54,7 +54,7 @@ struct RelayBook: Sendable {
                 PublishingLimits.absentLife
             } else { PublishingLimits.doubtLife }
         entries[server] = Entry(list: list, freshUntil: now + life, askedAt: now)
-        // What has no list goes first: anybody can make up servers.
+        // Servers without a list are dropped first, because anybody can invent servers.
         while entries.count > PublishingLimits.rememberedServers {
             let oldest = entries.min {
                 ($0.value.list != nil ? 1 : 0, $0.value.askedAt) < (

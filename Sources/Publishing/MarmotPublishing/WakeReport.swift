@@ -4,9 +4,9 @@ import WebSocket
 
 /// What a relay did with a trigger.
 public enum RelayAnswer: Sendable, Hashable {
-    /// It has it.
+    /// The relay has it.
     case accepted
-    /// It does not take it, by the word in front of its text (NIP-01).
+    /// The relay refuses it, by the word in front of its text (NIP-01).
     case refused(NostrReason?)
     /// By its own document it takes no such event.
     case unfit
@@ -42,7 +42,7 @@ public enum RelayAnswer: Sendable, Hashable {
     }
 }
 
-/// What became of the triggers for one notification server.
+/// The results of the triggers for one notification server.
 public struct WakeReport: Sendable {
     /// The notification server.
     public let server: XOnlyKey
@@ -91,10 +91,10 @@ public struct WakeReport: Sendable {
     }
 }
 
-/// Phones were not woken: no relay of their server is known, or none took the trigger. Thrown, so that nobody
-/// passes over it; whatever could be published is.
+/// Phones were not woken: no relay of their server is known, or none accepted the trigger. It is thrown so
+/// that it is not overlooked; everything that could be published was published.
 ///
-/// The message is not to fail for it: the others see it when they open the app.
+/// The message itself must not fail because of it: the others see it when they open the app.
 public struct Unreached: Error, Sendable {
     /// Servers that were not reached, one at least.
     public let servers: [WakeReport]

@@ -84,7 +84,7 @@ package struct NextcloudDoor: HTTPFace {
 /// Notifications for users' Nextcloud devices.
 package struct NextcloudNotifier: Sendable {
     private let users: NextcloudUsers
-    /// What the origin's own notifications are about.
+    /// The subject of the origin's own notifications.
     private static let objectType = "sealbell"
     /// As long as an application's key is remembered.
     private static let repeats = Duration.seconds(86_400)
@@ -99,7 +99,7 @@ package struct NextcloudNotifier: Sendable {
     ) async throws(OriginError) -> Int {
         let said = (content.sender.map { $0 + ": " } ?? "") + content.text
         let subject = said.cut(toBytes: NextcloudLimits.subjectBytes)
-        // What a line does not hold, apps read below it.
+        // Text that does not fit into a line, which apps show below it.
         let message = subject == said ? "" : content.text.cut(toBytes: NextcloudLimits.messageBytes)
         let draft = StoredNotification.Draft(
             app: "sealbell", subject: subject, message: message, objectType: Self.objectType, objectID: id)
@@ -111,7 +111,7 @@ package struct NextcloudNotifier: Sendable {
                 $0.draft.objectType == Self.objectType && $0.draft.objectID == id
                     && moment.now.since($0.at) < Self.repeats
             }
-            // Without a device nobody would ever read it.
+            // Without a device nobody would read it.
             guard !isRepeat, !registrations.devices.isEmpty else { return NextcloudStep(settled: []) }
             return try registrations.notify(
                 draft, of: moment.person, conditions: moment.conditions, at: origin, now: moment.now)

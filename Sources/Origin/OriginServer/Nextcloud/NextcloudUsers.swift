@@ -4,7 +4,7 @@ package import PushModel
 import RSAKeys
 import Synchronization
 
-/// What the Nextcloud half of an origin stands on.
+/// What the Nextcloud half of an origin needs.
 package struct NextcloudGround: Sendable {
     package let space: OriginSpace
     package let people: OriginPeople
@@ -78,7 +78,7 @@ package final class NextcloudUsers: Sendable {
         return read
     }
 
-    /// Notifications by their numbers; those that cannot be read are passed over.
+    /// Notifications by their numbers; those that cannot be read are skipped.
     private func texts(
         _ ids: [Int64], of user: String
     ) async throws(OriginError) -> [StoredNotification] {
@@ -155,7 +155,7 @@ package final class NextcloudUsers: Sendable {
                 do throws(NextcloudError) { step = try event(&standing.registrations, moment) } catch {
                     throw OriginError(error.code == .sealingFailed ? .overloaded : .tooMuchContent)
                 }
-                // A key that was shown to a device must be there when it asks again.
+                // A key that was given to a device must still exist when the device asks again.
                 guard step.hasChanged || standing.revision == nil || !step.entries.isEmpty else {
                     return step
                 }
@@ -190,7 +190,8 @@ package final class NextcloudUsers: Sendable {
             try await read(user.name)?.registrations.devices.contains(where: { $0.tokenID == number })
                 ?? false
         else { return false }
-        // First: whoever is killed in between still has the device to name, and nobody has a way in.
+        // The password first: if the process is killed in between, the device can still be named, and the
+        // password no longer works.
         try await ground.people.revoke(number, of: user.name)
         let origin = ground.origin
         _ = try await change(user, makes: false) { registrations, moment throws(NextcloudError) in
@@ -240,7 +241,7 @@ package final class NextcloudUsers: Sendable {
     }
 
     private func push(_ waiting: Waiting, of user: String, _ now: UnixTime) -> Push? {
-        // All are of one kind: a phone that rings for a call of this morning is worse than silence.
+        // All are of one kind, because a phone that rings for an old call is worse than silence.
         guard let end = waiting.all.map(\.until).min() else { return nil }
         let call = ground.origin.call(waiting.all.map(\.entry))
         let split = call.url.splitBehindHost
@@ -263,8 +264,8 @@ package final class NextcloudUsers: Sendable {
 
     var takesPublicProxiesOnly: Bool { ground.origin.settings.localProxies == .refused }
 
-    /// A proxy has answered: devices that it does not know go, and what it may take in smaller parts is owed
-    /// anew.
+    /// A proxy has answered: devices that it does not know are removed, and entries that it may take in
+    /// smaller parts are owed again.
     ///
     /// - Returns: when the same is to be asked again; `nil`: it is over.
     func settle(
@@ -333,7 +334,7 @@ struct ProxySubject: Sendable {
 }
 
 extension OriginUser {
-    /// When an app password was used last is not kept: each counts as in use.
+    /// The time at which an app password was last used is not kept: each counts as in use.
     fileprivate func conditions(_ now: UnixTime) -> PushConditions {
         let passwords = credentials.filter { $0.kind == .appPassword }
         return PushConditions(

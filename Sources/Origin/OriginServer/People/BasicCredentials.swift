@@ -2,8 +2,8 @@ import Primitives
 import PushModel
 import WireFormats
 
-/// Who asks, by HTTP's Basic scheme (RFC 7617), or by a bearer token. The key is dropped as soon as it is
-/// hashed.
+/// The caller's credentials, by HTTP's Basic scheme (RFC 7617) or as a bearer token. The key is dropped as
+/// soon as it is hashed.
 package struct BasicCredentials: Sendable {
     package let user: String
     /// SHA-256 of what stands behind the first colon.

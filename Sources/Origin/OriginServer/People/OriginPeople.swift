@@ -5,8 +5,8 @@ import WireFormats
 
 /// The realms and users of an origin.
 ///
-/// Realms are few, and stand in memory; a process that shares the store reads them again once a minute. Users
-/// are looked up one by one.
+/// Realms are few, and are kept in memory; a process that shares the store reads them again once a minute.
+/// Users are looked up one by one.
 package final class OriginPeople: Sendable {
     /// As many as one upload to a relay names.
     package static let realmLimit = 1_000
@@ -44,8 +44,8 @@ package final class OriginPeople: Sendable {
         return realm(uuid)
     }
 
-    /// The realm whose URL has that host, else the first: what is asked by another name is asked of the only
-    /// one in most houses.
+    /// The realm whose URL has that host, otherwise the first: most origins have only one, and may be called
+    /// by another name.
     package func realm(at host: String?) -> OriginRealm? {
         let realms = realms
         return host.flatMap { host in realms.first { $0.host == host.lowercased() } } ?? realms.first
@@ -173,7 +173,7 @@ package final class OriginPeople: Sendable {
     }
 
     /// - Parameter hasAppPassword: with one that opens the other door, at once.
-    /// - Returns: the user, and the key and the password, which are nowhere else from then on.
+    /// - Returns: the user, and the key and the password, which are not stored anywhere.
     /// - Throws: `.badName`, `.nameTaken`, `.unknownRealm`.
     package func addUser(
         _ name: String, realm: String?, hasAppPassword: Bool = false
@@ -214,7 +214,7 @@ package final class OriginPeople: Sendable {
         return key
     }
 
-    /// One credential is over.
+    /// Ends one credential.
     ///
     /// - Throws: `.unknownUser`.
     package func revoke(_ id: Int64, of name: String) async throws(OriginError) {
@@ -224,7 +224,7 @@ package final class OriginPeople: Sendable {
         try await commit([put(user, if: .revision(record.revision))])
     }
 
-    /// Removes a user and everything that is kept of them; what is owed for them goes with it.
+    /// Removes a user with all their records and everything that is owed for them.
     ///
     /// - Throws: `.unknownUser`.
     package func removeUser(_ name: String) async throws(OriginError) {
@@ -279,7 +279,7 @@ package final class OriginPeople: Sendable {
     private func number<Made: Sendable>(
         _ make: (inout Counters) async throws(OriginError) -> (Made, [Change])
     ) async throws(OriginError) -> Made {
-        // Another process that takes a number in between makes it another one.
+        // If another process takes a number in between, the next one is used.
         for _ in 0..<8 {
             let record: Record?
             do throws(StoreError) { record = try await registry.find([space.realms]).first ?? nil } catch {

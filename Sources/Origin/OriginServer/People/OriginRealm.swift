@@ -1,6 +1,6 @@
 package import PushModel
 
-/// An organization of the origin, with the users of which the relay is told as one.
+/// An organization of the origin; the relay is told of it as a whole.
 package struct OriginRealm: Sendable, Hashable {
     /// From 1, in the order in which they were added.
     package let id: Int64
@@ -12,7 +12,7 @@ package struct OriginRealm: Sendable, Hashable {
     package var url: String
     package let createdAt: UnixTime
     package var requiresEncryption: Bool
-    /// Known to the relay's operator, and to nobody else: shows that a realm that moves is the same.
+    /// Known only to the relay's operator: shows that a realm that moves is the same.
     package let ownerSecret: Secret
 
     private static let format: UInt8 = 0x61

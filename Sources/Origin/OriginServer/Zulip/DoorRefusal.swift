@@ -39,7 +39,7 @@ struct DoorRefusal: Error {
     static let malformedCredentials = DoorRefusal(
         401, "UNAUTHORIZED", "Invalid authorization header for basic auth"
     ).asking
-    /// A user that is none and a key that is wrong look alike.
+    /// An unknown user and a wrong key get the same answer.
     static let wrongCredentials = DoorRefusal(401, "INVALID_API_KEY", "Invalid API key").asking
     static let unknownPath = DoorRefusal(404, "BAD_REQUEST", "There is nothing at this path.")
     static let noChallenge = DoorRefusal(

@@ -2,10 +2,10 @@ package import PushModel
 import Synchronization
 package import ZulipPush
 
-/// The event queues of all users, and the polls that wait at them.
+/// The event queues of all users, and the polls that wait for them.
 ///
-/// In memory alone: behind a restart every client is told that its queue is unknown, and opens another with
-/// the state of then.
+/// In memory only: after a restart every client is told that its queue is unknown, and opens another one with
+/// the current state.
 package final class EventPolls: Sendable {
     fileprivate enum Wake { case woken, timeUp, noRoom }
 
@@ -30,7 +30,7 @@ package final class EventPolls: Sendable {
     private let settings: ZulipOriginSettings
     private let world: World
 
-    /// How often it is looked at who has waited long enough: fine beside the 25 s of a poll.
+    /// How often expired polls are looked for: often enough for the 25 s of a poll.
     private static let step = Duration.seconds(1)
 
     package init(_ settings: ZulipOriginSettings, _ world: World) {
@@ -48,7 +48,8 @@ package final class EventPolls: Sendable {
             state.realms[user] = realm
             let id = state.queues[user, default: fresh].open(
                 types: types, now: world.now(), using: &generator)
-            // A queue that made room takes its poll along: else one user's would hold places for nothing.
+            // The poll of a queue that was dropped ends with it; otherwise one user's polls would hold places
+            // for nothing.
             let queues = state.queues[user]
             return (id, state.wake(user) { queues?.has($0.queue) != true })
         }
@@ -88,7 +89,8 @@ package final class EventPolls: Sendable {
         if let refusal { throw refusal }
     }
 
-    /// Closes all queues of a user who was removed: nobody else with that name is heard through them.
+    /// Closes all queues of a user who was removed, so that they do not receive events of a later user with
+    /// that name.
     package func closeAll(of user: String) {
         let turns = state.withLock { state -> [CheckedContinuation<Wake, Never>] in
             (state.queues[user], state.realms[user]) = (nil, nil)
@@ -100,7 +102,7 @@ package final class EventPolls: Sendable {
     /// Waits for the next events behind `last`.
     ///
     /// - Parameter blocks: false: with none there is a heartbeat at once.
-    /// - Returns: the answer's body; `nil`: as many polls wait as may.
+    /// - Returns: the answer's body; `nil`: too many polls wait.
     /// - Throws: `.unknownQueue`.
     package func poll(
         _ user: String, _ queue: OriginQueues.ID, after last: Int64, blocks: Bool = true
@@ -148,7 +150,7 @@ package final class EventPolls: Sendable {
             await withCheckedContinuation { (turn: CheckedContinuation<Wake, Never>) in
                 let wakes = state.withLock { state -> [(CheckedContinuation<Wake, Never>, Wake)] in
                     if state.isEnding || Task.isCancelled { return [(turn, .timeUp)] }
-                    // A client that polls anew has lost its last poll, and takes its place.
+                    // A client that polls again has lost its last poll; the new poll replaces it.
                     let others = state.wake(user) { $0.queue == queue }
                     guard state.waitingCount < settings.waitingPolls else {
                         return [(turn, .noRoom)] + others.map { ($0, .timeUp) }
@@ -190,7 +192,7 @@ package final class EventPolls: Sendable {
         for turn in turns { turn.resume(returning: .timeUp) }
     }
 
-    /// Closes what nobody has polled for long.
+    /// Closes queues that were not polled for long.
     package func sweep() {
         let now = world.now()
         state.withLock { state in
@@ -201,7 +203,7 @@ package final class EventPolls: Sendable {
         }
     }
 
-    /// Answers all that wait with a heartbeat; nobody waits from then on.
+    /// Answers all waiting polls with a heartbeat; from then on no poll waits.
     package func end() {
         let turns = state.withLock { state -> [CheckedContinuation<Wake, Never>] in
             state.isEnding = true

@@ -5,7 +5,7 @@ import WireFormats
 import ZulipPush
 
 /// The secret that this host shows while it takes its name back at the relay (§5.2, "Transfer"): one at a
-/// time, to whoever knows its path, for ten minutes.
+/// time, under a secret path, for ten minutes.
 package final class HostChallenge: Sendable {
     private struct Shown: Sendable {
         let token: Secret

@@ -1,8 +1,8 @@
 import PushModel
 import Synchronization
 
-/// Which calls to the relay a notification became: those that this process has owed or made lately. In memory
-/// like the answers that `sealbell why` tells of them: after a restart neither is known.
+/// The calls to the relay that a notification became, as far as this process has owed or made them lately. In
+/// memory, like the answers that `sealbell why` shows for them: after a restart neither is known.
 final class NotificationCalls: Sendable {
     /// Half of the notifications that are remembered at most; two halves take about 600 KiB.
     private static let half = 2_048

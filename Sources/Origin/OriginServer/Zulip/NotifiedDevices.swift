@@ -7,7 +7,7 @@ struct NotificationSubject: Sendable {
     let user: String
     let realm: String
     let profile: ZulipProfile
-    /// When it was asked for: what the answer says of a device that registered since is out of date.
+    /// The time of the request: the answer does not apply to a device that has registered since.
     let askedAt: UnixTime
 
     private static let format: UInt8 = 2

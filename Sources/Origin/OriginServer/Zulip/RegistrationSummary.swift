@@ -30,7 +30,7 @@ package struct RegistrationSummary: Sendable {
     }
 }
 
-/// What all users' registrations amount to.
+/// The totals of all users' registrations.
 package struct RegistrationTally: Sendable {
     package struct Group: Sendable, Hashable {
         package let profile: ZulipProfile
@@ -39,8 +39,8 @@ package struct RegistrationTally: Sendable {
 
     package var devices: [Group: Int] = [:]
     package var oldestWaiting: UnixTime?
-    /// Of the relay's public keys, how many registrations that wait are sealed to each. Clients may name
-    /// anything: the first ``keysCounted`` different ones.
+    /// How many waiting registrations are sealed to each of the relay's public keys. Clients may name any
+    /// key, so only the first ``keysCounted`` different ones are counted.
     package var waitingKeys: [String: Int] = [:]
 
     private static let keysCounted = 32

@@ -3,19 +3,19 @@ import PushModel
 import Uplink
 import ZulipPush
 
-/// The daily question which phones of a realm are dead (§14.7), one call for each page.
+/// The daily request for the dead phones of a realm (§14.7), one call for each page.
 ///
-/// When a realm is asked for next stands in the store, so that restarts do not ask again, and an outage is
-/// made up for once.
+/// The time of a realm's next request is stored, so that restarts do not repeat it, and an outage is made up
+/// for once.
 package struct StaleLists: Sendable {
     private let users: ZulipUsers
     private var ground: ZulipGround { users.ground }
 
     package init(_ users: ZulipUsers) { self.users = users }
 
-    /// Owes the first page for each realm whose time has come.
+    /// Owes the first page for each realm that is due.
     ///
-    /// - Parameter atOnce: whatever stands in the store: an administrator asks for it.
+    /// - Parameter atOnce: regardless of the stored time, because an administrator asks for it.
     package func look(atOnce: Bool = false) async throws(OriginError) {
         guard ground.origin() != nil else { return }
         let realms = ground.people.realms
@@ -132,8 +132,8 @@ package struct StaleLists: Sendable {
                         behind: { _, _ in })
                 } catch { throw OriginError(.overloaded) }
             }
-            // A record that was changed meanwhile comes again, with a newer revision: the walk ends, because
-            // what has ended has no id any more.
+            // A record that was changed meanwhile comes again with a newer revision. The walk still ends,
+            // because registrations that have ended have no id any more.
             guard page.count == 256, let last = page.last else { return }
             after = last.revision
         }
@@ -144,7 +144,7 @@ package struct StaleLists: Sendable {
 private struct StaleSubject {
     let realm: String
     var after: Int64
-    /// Of this run so far, so that a list that never ends is not asked for without end.
+    /// Pages of this run so far, so that an endless list is not asked for without end.
     var pages: Int
     /// When the run began.
     let askedAt: UnixTime

@@ -2,7 +2,7 @@ package import Delivery
 package import PushModel
 package import ZulipPush
 
-/// What the Zulip half of an origin stands on.
+/// What the Zulip half of an origin needs.
 package struct ZulipGround: Sendable {
     package let space: OriginSpace
     package let people: OriginPeople
@@ -13,7 +13,7 @@ package struct ZulipGround: Sendable {
     package let relay: String
     /// Id and key at the relay; `nil` before the server has signed up.
     package let origin: @Sendable () -> ZulipOrigin?
-    /// Hears what administrators are told.
+    /// Called with messages for administrators.
     package let alert: @Sendable (ZulipAlert, _ realm: String) -> Void
 
     package init(
@@ -32,7 +32,7 @@ package struct ZulipGround: Sendable {
     }
 }
 
-/// What an administrator decides of it (docs/configuration.md, `origin`).
+/// The administrator's settings (docs/configuration.md, `origin`).
 package struct ZulipOriginSettings: Sendable {
     /// `zulip_version` of ours.
     package var version: String

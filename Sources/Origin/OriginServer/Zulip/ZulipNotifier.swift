@@ -4,13 +4,13 @@ import Uplink
 import WireFormats
 package import ZulipPush
 
-/// What became of a notification at one device.
+/// The result of a notification at one device.
 package struct NotifiedDevice: Sendable, Hashable {
     package enum State: UInt8, Sendable { case waiting = 0, accepted = 1, dead = 2, refused = 3 }
 
     /// `account 7`, `device 12`: as the user's clients know it.
     package let name: String
-    /// By which the relay's answers name it.
+    /// The name that the relay's answers use for it.
     package let relayName: String
     let profile: ZulipProfile
     package var state: State
@@ -21,7 +21,7 @@ package struct NotifiedDevice: Sendable, Hashable {
     package var reference = ""
 }
 
-/// Seals notifications for users' devices, owes them to the relay, and keeps for a day what became of each.
+/// Seals notifications for users' devices, owes them to the relay, and keeps the results for a day.
 package struct ZulipNotifier: Sendable {
     private let users: ZulipUsers
     private let calls = NotificationCalls()
@@ -101,7 +101,7 @@ package struct ZulipNotifier: Sendable {
                                 path: Secret(call.path.utf8), contentType: call.contentType, body: call.body,
                                 subject: subject.body)),
                         pushClass: notification.body.pushClass, origin: Secret(user.name.utf8),
-                        // It goes with its record: nothing is sent for a user who was removed.
+                        // It ends with its record, so nothing is sent for a user who was removed.
                         record: ground.space.notification(id), touchedAt: now,
                         custodyEnds: now + Self.life, repeatIdentity: nil))
             }
@@ -145,7 +145,7 @@ package struct ZulipNotifier: Sendable {
         return (read.user, read.devices)
     }
 
-    /// The calls to the relay that a notification became, as far as this process has had to do with them.
+    /// The calls to the relay that a notification became, as far as this process has owed or made them.
     package func calls(of id: String) -> [PushID] { calls.all(of: id) }
 
     private func read(
@@ -191,7 +191,7 @@ package struct ZulipNotifier: Sendable {
         }
     }
 
-    /// Dead devices end first: the note says what has been done.
+    /// Dead devices end first, because the note reports what has been done.
     private func note(
         _ subject: NotificationSubject, _ dead: [String], references: [String: String] = [:],
         refusal: RelayFault? = nil
@@ -210,7 +210,7 @@ package struct ZulipNotifier: Sendable {
                                 devices: dead.compactMap { Int64($0) }, realm: realm, askedAt: asked)
                     }, behind: { _, _ in })
             } catch {
-                // A user who was removed has no device that could end.
+                // A removed user has no devices that could end.
                 guard case .origin(let error) = error, error.code == .unknownUser else { return .uncommitted }
             }
         }

@@ -2,7 +2,7 @@ package import PushModel
 package import Uplink
 import ZulipPush
 
-/// Makes of the relay's answers what follows for users' registrations and notifications.
+/// Applies the relay's answers to users' registrations and notifications.
 package struct ZulipOffice: UplinkOffice {
     private let users: ZulipUsers
     private let notifier: ZulipNotifier

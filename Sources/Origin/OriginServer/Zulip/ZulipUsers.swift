@@ -35,17 +35,17 @@ package enum ZulipUsersRefusal: DeferringError {
 
 /// The registrations of all users, as rows of the store: the shell around ``ZulipRegistrations``.
 ///
-/// Each user's are one record. What a step makes of them, the calls that it owes, and the end of those that
-/// are over are one commit; clients hear of it behind the commit, and before anything else happens to this
-/// user in this process. A process beside this one on the same store makes the commit fail, and the step is
-/// made again of what stands then.
+/// Each user's registrations are one record. A step's changes, the calls that it owes, and the end of calls
+/// that are over are one commit; clients are told after the commit, and before anything else happens to this
+/// user in this process. If another process on the same store makes the commit fail, the step is repeated
+/// with the new state.
 package final class ZulipUsers: Sendable {
     package let ground: ZulipGround
     package let settings: ZulipOriginSettings
     package let polls: EventPolls
     private let turns = UserTurns()
 
-    /// How often a step is made again because somebody else changed the same user's registrations.
+    /// How often a step is repeated because another process changed the same user's registrations.
     private static let attempts = 8
 
     package init(_ ground: ZulipGround, _ settings: ZulipOriginSettings, polls: EventPolls) {
@@ -64,8 +64,8 @@ package final class ZulipUsers: Sendable {
 
     func key(_ user: String) -> RecordKey { ground.space.state("zulip", of: user) }
 
-    /// - Parameter id: the number of the user who is meant: another may have the name since.
-    /// - Throws: `.unknownUser` for one who is not there, or no more.
+    /// - Parameter id: the number of the intended user, because another may have the name by now.
+    /// - Throws: `.unknownUser` for a user who does not exist, or no longer exists.
     func read(_ user: String, realm: String, id: Int64? = nil) async throws(OriginError) -> Standing {
         let records: [Record?]
         do throws(StoreError) {
@@ -95,8 +95,8 @@ package final class ZulipUsers: Sendable {
         return read.map { (name, $0) }
     }
 
-    /// Ends what no answer has ended: looks at each user who has owed a registration for a day or longer, or
-    /// for as long as one is owed where that is less.
+    /// Ends registrations that no answer has ended: looks at each user who has owed one for a day or longer,
+    /// or, if that is shorter, for as long as one is owed.
     package func sweep() async throws(OriginError) {
         var after: UInt64 = 0
         let old = ground.world.now() - min(settings.times.end, ZulipOriginLimits.deployedRegistrationEnd)
@@ -128,10 +128,10 @@ package final class ZulipUsers: Sendable {
 
     /// Something happens to a user's registrations.
     ///
-    /// - Parameter id: the number of the user who is meant; `nil`: whoever has the name.
+    /// - Parameter id: the number of the intended user; `nil`: the one who has the name.
     /// - Parameter event: makes the step; it may be asked again, of other registrations.
-    /// - Parameter behind: with what stands behind the commit, in the same turn: nothing happens to the user
-    ///   in between.
+    /// - Parameter behind: called with the committed state, in the same turn, so that nothing happens to the
+    ///   user in between.
     package func change<Reply: Sendable>(
         _ user: String, realm: String, id: Int64? = nil,
         _ event: @Sendable (inout ZulipRegistrations) throws(OriginRefusal) -> ZulipStep,
@@ -155,7 +155,7 @@ package final class ZulipUsers: Sendable {
                 throw .origin(error)
             }
             let now = ground.world.now()
-            // What has ended by time ends first. Its calls are owed already.
+            // Registrations whose time is over end first. Their calls are already owed.
             var events = standing.registrations.tick(now: now)
             events.calls = []
             let step: ZulipStep
@@ -165,8 +165,8 @@ package final class ZulipUsers: Sendable {
             do throws(ZulipUsersRefusal) {
                 guard try await commit(standing, events, step, now) else { continue }
             } catch {
-                // The commit may stand all the same, and nobody would be told of it: clients whose queue is
-                // gone ask for the state anew.
+                // The commit may still have been made, and clients would not be told of it: clients whose
+                // queue is gone ask for the state again.
                 if !(events.events + step.events).isEmpty { polls.closeAll(of: user) }
                 throw error
             }
@@ -177,7 +177,7 @@ package final class ZulipUsers: Sendable {
         throw .origin(OriginError(.overloaded))
     }
 
-    /// - Returns: false when the registrations are others by now.
+    /// - Returns: false when the registrations have changed meanwhile.
     private func commit(
         _ standing: Standing, _ first: ZulipStep, _ second: ZulipStep, _ now: UnixTime
     ) async throws(ZulipUsersRefusal) -> Bool {

@@ -3,7 +3,7 @@ package import PushModel
 package import Secp256k1Keys
 package import WebSocket
 
-/// What became of an event at one relay.
+/// The result for an event at one relay.
 package enum Publication: Sendable, Hashable {
     /// The relay has it; a duplicate counts too (docs/conformance/marmot.md).
     case accepted
@@ -64,8 +64,8 @@ package struct NostrPublisher: Sendable {
         await lookUp(key, at: relays, within: deadline).list
     }
 
-    /// The same, and whether any of the relays answered at all. One that says nothing is not waited for when
-    /// another has a list.
+    /// The same, and whether any of the relays answered at all. A silent relay is not waited for when another
+    /// has a list.
     func lookUp(
         _ key: XOnlyKey, at relays: [NostrRelay], within deadline: Duration
     ) async -> (list: RelayList?, isAnswered: Bool) {
@@ -156,7 +156,7 @@ package struct NostrPublisher: Sendable {
             }
             return verdict == .granted || !found.isEmpty ? found : nil
         } catch {
-            // A relay that keeps the end of what it has to itself has said something all the same.
+            // A relay that does not say the end of its stored events has still answered.
             return found.isEmpty ? nil : found
         }
     }

@@ -1,7 +1,7 @@
 import MarmotPush
 
-/// One wish at one relay, from the open connection to the relay's verdict. A value: what the relay says goes
-/// in, what is to be said comes out.
+/// One request at one relay, from the open connection to the relay's answer. A value: the relay's messages go
+/// in, messages to send come out.
 ///
 /// Relays refuse in several ways (docs/conformance/marmot.md): by OK or CLOSED; by a NOTICE alone; and those
 /// that challenge on connecting by a NOTICE or by nothing, until who asks has proven a key.
@@ -89,7 +89,8 @@ struct RelayTalk: Sendable {
         }
     }
 
-    /// A refusal for want of a proof is mended once: by a key that nobody has seen, which says nothing of us.
+    /// A refusal because of missing authentication is answered once: with a fresh key, which says nothing
+    /// about us.
     private mutating func refused(_ reason: NostrReason?) -> Action? {
         let wantsProof = reason == .authRequired || (reason == .restricted && challenge != nil)
         if wantsProof, takesAsEarlier() { return nil }
