@@ -1,4 +1,4 @@
-// What is public there is what an app hands in and gets back.
+// Its public types are those that an app passes in and gets back.
 @_exported public import struct Primitives.CryptoError
 @_exported public import PushModel
 @_exported public import SealbellKit

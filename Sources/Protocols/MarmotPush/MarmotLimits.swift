@@ -23,7 +23,7 @@ public enum MarmotLimits {
     public static let filters = 16
     /// Values of one list of a filter.
     public static let filterValues = 1_000
-    /// What is kept of a text that a relay sends; the rest says nothing to a program.
+    /// The part of a relay's text that is kept; the rest is of no use to a program.
     public static let relayTextBytes = 512
     /// A relay's challenge (NIP-42): a random string.
     public static let challengeBytes = 1_024

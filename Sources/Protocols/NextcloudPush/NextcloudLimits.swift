@@ -3,8 +3,8 @@ public enum NextcloudLimits {
     /// Body of a notifications call: about 13,000 entries as deployed servers write them. A batch that is
     /// refused is lost whole, and deployed servers know no bound.
     public static let notifyBodyBytes = 16 << 20
-    /// Entries of one call: half as many again as the body holds of real ones. What is smaller than a real
-    /// entry can be nothing but malformed.
+    /// Entries of one call: half as many again as the body holds of real ones. An entry that is smaller than
+    /// a real one must be malformed.
     public static let entriesPerCall = 20_000
     /// Text of one entry: a real one has 1.0 KiB, and may have members to ignore.
     public static let entryBytes = 16 << 10
@@ -44,7 +44,7 @@ public enum NextcloudLimits {
     public static let withdrawalTTL = Duration.seconds(86_400)
     /// How long the relay owes an alert or a withdrawal: a day.
     public static let custody = Duration.seconds(86_400)
-    /// How long it owes a call: nobody rings longer (§5.7, 30 to 60 s).
+    /// How long it owes a call: no phone rings longer (§5.7, 30 to 60 s).
     public static let callCustody = Duration.seconds(60)
     /// A registration that no client has repeated for 400 days goes. Clients repeat it whenever they are
     /// started; a phone that is never opened still wants its notifications for a year.

@@ -68,7 +68,7 @@ public enum ZulipLimits {
     public static let registrationsPerRealm = 100_000
     /// The same of all realms of one server.
     public static let registrationsPerServer = 500_000
-    /// New registrations of a server after which the store is asked anew how many there are: a walk over all
+    /// New registrations of a server after which the store is asked again how many there are: a walk over all
     /// of them, half a second for the largest. With several relays each may add as many in between.
     public static let newRegistrationsPerCount = 1_000
     /// What they take in the store, sealed: 640 bytes each, where one has 300 to 500.

@@ -12,7 +12,7 @@ public enum GiftWrap {
         case direct
     }
 
-    /// What was in a wrap: an event of kind 446 whose author is proven.
+    /// The content of a wrap: an event of kind 446 whose author is proven.
     public struct Opened: Sendable {
         /// Kind 446, signed or proven by its seal.
         public let event: NostrEvent

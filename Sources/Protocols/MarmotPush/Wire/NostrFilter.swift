@@ -2,7 +2,8 @@ import PushModel
 public import Secp256k1Keys
 package import WireFormats
 
-/// What a subscription asks for (NIP-01). All that is given must fit; a list that is not given fits anything.
+/// The events that a subscription asks for (NIP-01). All given lists must match; a list that is not given
+/// matches anything.
 public struct NostrFilter: Sendable, Hashable {
     /// Ids of 32 bytes.
     public var ids: [[UInt8]]?

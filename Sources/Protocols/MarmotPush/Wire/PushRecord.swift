@@ -2,7 +2,7 @@ import PushModel
 package import Secp256k1Keys
 import WireFormats
 
-/// What an owner states in `push-v1` about one token: that it holds, or that it no longer does
+/// An owner's statement in `push-v1` about one token: that it is valid, or no longer valid
 /// (docs/conformance/marmot.md). The owner's signature travels with it, so that others may pass it on.
 package struct PushRecord: Sendable {
     /// Whose token, of which push service, at which server: one record each is in force.

@@ -8,10 +8,10 @@ public struct TriggerContent: Sendable {
     public let format: TokenFormat
     /// The encrypted tokens, decoded, in order; each has the bytes that its format has.
     public let chunks: [Secret]
-    /// Items of a `seed` array that can be no token: they wake nobody, like any decoy.
+    /// Items of a `seed` array that cannot be tokens: they wake nobody, like any decoy.
     public let unusable: Int
 
-    /// SHA-256 over the decoded tokens in order: what recognises a trigger that was wrapped anew
+    /// SHA-256 over the decoded tokens in order, which identifies a trigger that was wrapped again
     /// (docs/conformance/marmot.md).
     public var digest: [UInt8] {
         SHA256.hash(joined)

@@ -36,12 +36,12 @@ final class StandIn: Sendable {
     func forget(_ identifier: DeviceIdentifier) { found.withLock { if $0 == identifier { $0 = nil } } }
 }
 
-/// Whoever guesses identifiers learns nothing by the time that an answer takes, and not much by the answers
-/// (decision 0104).
+/// Makes sure that a caller who guesses identifiers learns nothing from the time of an answer, and little
+/// from the answers (decision 0104).
 extension NextcloudRelay {
-    /// Does for each what the relay would have done, had it been the other way round: reads records that are
-    /// there for those without any, and names that nobody has for the others; and reads a key. So either way
-    /// there is one reading that finds something, one that finds nothing, and one key.
+    /// Does for each identifier what the relay would have done in the opposite case: it reads existing
+    /// records for identifiers without any, and unused names for the others; and it reads a key. So in both
+    /// cases there is one reading that finds something, one that finds nothing, and one key.
     func level(_ guesses: [Guess]) async {
         var parts: [(guess: Guess, other: DeviceIdentifier?)] = []
         var names: [RecordKey] = []
@@ -61,7 +61,8 @@ extension NextcloudRelay {
     }
 
     private func level(_ parts: [(guess: Guess, other: DeviceIdentifier?)], _ names: [RecordKey]) async {
-        // What is found is of no use, nor is a store that is out a reason to refuse a call that is judged.
+        // The records are not used, and a store that is out is no reason to refuse a call that is already
+        // judged.
         let found = (try? await registry.find(names)) ?? []
         var at = 0
         for (guess, other) in parts {

@@ -3,8 +3,9 @@ import Synchronization
 
 /// When the server first spoke of another token than the registered one (decision 0100).
 ///
-/// In memory: after a restart, and at another relay on the store, ten minutes begin anew, which deletes
-/// nothing too soon. Only what the pinned key has signed is noted, so that a place costs a registration.
+/// In memory: after a restart, and at another relay on the store, the ten minutes start again, which deletes
+/// nothing too soon. Only hashes that the pinned key has signed are noted, so that each place costs a
+/// registration.
 final class HashSights: Sendable {
     private struct Sight {
         /// `nil`: a text that is no hash.
@@ -27,6 +28,6 @@ final class HashSights: Sendable {
         }
     }
 
-    /// The device registers: what is seen from now on is seen anew.
+    /// The device registers: later sights count as first ones.
     func forget(_ identifier: DeviceIdentifier) { sights.withLock { $0.forget(identifier) } }
 }

@@ -56,12 +56,12 @@ enum InstanceWord: Sendable {
     func names(_ der: [UInt8]) -> Bool { if case .key(der) = self { true } else { false } }
 }
 
-/// Words of instances: each is asked for once at a time, and stands for a while. So whoever asks about a user
-/// first, or often, keeps nobody else from an answer (decision 0101).
+/// Answers of instances: each is asked for once at a time, and stays valid for a while. So a caller that asks
+/// about a user first, or often, keeps nobody else from an answer (decision 0101).
 final class InstanceWords: Sendable {
     enum Step {
         case known(InstanceWord)
-        /// Nobody asks yet: whoever hears this does, and ends with ``finish(_:_:now:)``.
+        /// Nobody asks yet: the caller that gets this must ask, and end with ``finish(_:_:now:)``.
         case asks
         /// Somebody does: ``join(_:)``.
         case isAsked

@@ -22,7 +22,7 @@ package struct KeyWork: Sendable {
     }
 
     package static let real = KeyWork(
-        // What is no key verifies nothing, whatever is wrong with it.
+        // A malformed key verifies nothing, whatever is wrong with it.
         read: { try? RSAPublicKey(der: $0) },
         verifies: { $0.isValid($1, over: $2) },
         isSigned: { $0.isSigned })

@@ -1,6 +1,6 @@
 package import PushModel
 
-/// What callers may ask for within a minute. Nobody shows credentials here.
+/// What callers may ask for within a minute. Callers have no credentials here.
 package struct NextcloudAllowances: Sendable {
     /// Registrations and removals of one source: each costs a verification and a commit. Many phones stand
     /// behind one address of a carrier.

@@ -87,7 +87,7 @@ struct NextcloudPayload {
     private static let end = Array(#""}"#.utf8)
 }
 
-/// What an origin is known by: SHA-256 of the key that is pinned.
+/// The name of an origin: SHA-256 of the pinned key.
 enum KeyDigest {
     static func of(_ der: [UInt8]) -> [UInt8] { SHA256.hash(der) }
 }

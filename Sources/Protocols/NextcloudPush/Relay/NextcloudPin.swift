@@ -1,7 +1,7 @@
 package import PushModel
 import RSAKeys
 
-/// What the relay knows of an identifier: whose it is, and of which token (§5.2).
+/// What the relay stores about an identifier: its owner's key, and its token (§5.2).
 ///
 /// It is no token's record: those end by their own feedback and are emptied then, and this must outlive them
 /// so that their end can be told.

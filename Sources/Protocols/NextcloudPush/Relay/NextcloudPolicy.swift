@@ -1,6 +1,6 @@
 package import PushModel
 
-/// What an operator decides for one instance (docs/configuration.md).
+/// An operator's settings for one instance (docs/configuration.md).
 package struct NextcloudPolicy: Sendable {
     /// What `DELETE /devices` answers where nothing is registered (§5.4).
     package enum MissingDelete: Sendable, Hashable {
@@ -10,12 +10,12 @@ package struct NextcloudPolicy: Sendable {
         case success
     }
 
-    /// What lets a device that is registered take another key of its user's (§5.3).
+    /// What a registered device must show to change to another key of its user (§5.3).
     package enum NewKey: Sendable, Hashable {
         /// It names its account, and the instance confirms the key; else 409.
         case byProof
-        /// Its push token, too: whoever shows the one that is registered is the device. No server knows more
-        /// of it than its hash.
+        /// The push token is enough as well: only the device can show the registered one, because servers
+        /// know only its hash.
         case byToken
     }
 

@@ -4,7 +4,7 @@ import RSAKeys
 
 /// The relay of this protocol, which Nextcloud calls the push proxy.
 ///
-/// It reads the registry and writes nothing: what is to be written stands in the verdict.
+/// It reads the registry and writes nothing: the verdict has all changes.
 package struct NextcloudRelay: AnsweringRole {
     package typealias Inbound = NextcloudInbound
     package typealias Reply = NextcloudReply
@@ -105,7 +105,7 @@ package struct NextcloudRelay: AnsweringRole {
     }
 
     /// Counts a call of one device against its allowance. The device is its identifier with the key that has
-    /// signed it: anyone can guess an identifier, and must use up nobody's share by that.
+    /// signed it: anybody can guess an identifier, which must not use up another's share.
     func chargeDevice(_ form: OwnershipForm) throws(NextcloudError) {
         let digest = form.identifier.withBytes { identifier in
             form.key.der.withUnsafeBytes { SHA256.hash(joining: [identifier, $0]) }

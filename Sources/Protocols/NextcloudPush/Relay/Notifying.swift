@@ -43,8 +43,8 @@ extension NextcloudRelay {
         names.reserveCapacity(NextcloudLimits.namesPerFind)
         var found: [Record?] = []
         found.reserveCapacity(named.count * 3)
-        // A part at a time, so that others' look-ups come between. Those of one device stay together: a pin
-        // of before a registration has not the pad of a call token of after it.
+        // A part at a time, so that others' look-ups come in between. The rows of one device stay together: a
+        // pin from before a registration does not fit a call token from after it.
         for (identifier, isCalled) in identifiers {
             if names.count + 3 > NextcloudLimits.namesPerFind {
                 found += try await find(names)
@@ -97,7 +97,7 @@ struct KnownDevice {
     let voip: Token?
 }
 
-/// What becomes of one batch, entry by entry.
+/// The results of one batch, entry by entry.
 struct BatchJudgement {
     private let relay: NextcloudRelay
     private let now: UnixTime
@@ -131,7 +131,7 @@ struct BatchJudgement {
 
     /// Judges an entry by itself, in the order of §5.5.
     mutating func judge(_ entry: NotificationEntry, of batch: NotificationBatch, _ device: KnownDevice?) {
-        // Nobody's key in the place of one that is not there: it takes as long, and nobody signs with it.
+        // An unused key instead of a missing one: it takes the same time, and nobody can sign with it.
         let isSigned = self.isSigned(entry, batch, device.map(\.key) ?? relay.standInKey)
         note(entry, device, isSigned)
         guard let device else { return unheardOf(entry.identifier) }
@@ -312,7 +312,7 @@ struct BatchJudgement {
             repeatIdentity: batch.texts.reveal { Self.identity(entry.identifier, $0[signature]) })
     }
 
-    /// Identifier ‖ signature: whoever sends it again, and from wherever, sends nothing new.
+    /// Identifier ‖ signature: a repeat from anywhere is nothing new.
     private static func identity(
         _ identifier: DeviceIdentifier, _ signature: Slice<UnsafeRawBufferPointer>
     ) -> Secret {

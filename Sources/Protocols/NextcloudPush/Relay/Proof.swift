@@ -6,7 +6,8 @@ import WireFormats
 
 /// Asking an instance whose key it is (§5.3).
 extension NextcloudRelay {
-    /// Where the policy admits some instances alone, a first registration shows that it is of one of them.
+    /// If the policy admits only some instances, a first registration must show that it belongs to one of
+    /// them.
     func proveIfNeeded(_ form: RegistrationForm, _ inbound: NextcloudInbound) async throws(NextcloudError) {
         guard !policy.provenServers.isEmpty else { return }
         guard let cloudID = try form.provable(by: web) else { throw NextcloudError(.proofRequired) }
@@ -66,7 +67,7 @@ extension NextcloudRelay {
         _ cloudID: CloudID, _ inbound: NextcloudInbound
     ) throws(NextcloudError) {
         if inbound.isRepeated { return }
-        // Of one user by one client, so that nobody uses up what is the user's own.
+        // For one user and client, so that nobody uses up the user's own share.
         let user = cloudID.payer.reveal { Array($0) } + [0] + Array("\(inbound.source?.value ?? 0)".utf8)
         let host = Array(cloudID.server.prefix { $0 != "/" }.utf8)
         guard let user = Digest16(of: user), let host = Digest16(of: host) else { return }

@@ -1,5 +1,5 @@
-/// What was met lately, with a bound on its number. When half of the places are taken, what was met before
-/// them is forgotten, all of it: what is asked for again stays.
+/// A bounded memory of recent entries. When half of the places are taken, all older entries are dropped;
+/// entries that are asked for again stay.
 struct Recent<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var newer: [Key: Value] = [:]
     private var older: [Key: Value] = [:]

@@ -39,7 +39,7 @@ extension NextcloudRelay {
     func unregister(
         _ form: OwnershipForm, _ inbound: NextcloudInbound
     ) async throws(NextcloudError) -> NextcloudVerdict {
-        // By the key that is sent along: nothing is looked up for a form that nobody has signed.
+        // Verified with the key in the form: nothing is looked up for an unsigned form.
         guard work.isSigned(form) else { throw NextcloudError(.unknownDevice) }
         let record = try await find([keys.pin(form.identifier)])[0]
         let pin = record.flatMap { NextcloudPin(body: $0.body) }

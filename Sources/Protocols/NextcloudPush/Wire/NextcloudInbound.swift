@@ -113,8 +113,8 @@ package struct NextcloudInbound: Sendable {
         throw NextcloudError(.overloaded)
     }
 
-    /// Checks what a request's head alone tells, so that no room is given to a body that would be refused
-    /// whatever it is.
+    /// Checks what the head of a request shows, so that a body that would be refused in any case gets no
+    /// room.
     ///
     /// - Throws: `.unknownPath`, `.wrongMethod`.
     package static func check(method: String, path: String) throws(NextcloudError) {

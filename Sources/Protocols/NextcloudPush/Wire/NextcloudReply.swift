@@ -1,8 +1,8 @@
 import WireFormats
 
-/// What the relay says when it does not refuse. Every reply goes out with status 200.
+/// The relay's answers when it does not refuse. Every reply has status 200.
 package enum NextcloudReply: Sendable {
-    /// A device was registered or removed; nobody reads the body.
+    /// A device was registered or removed; the body is not read.
     case done
     /// What became of a batch (§5.5): identifiers of which the server deletes its registrations, and how many
     /// entries were not handed to a push service, those included.

@@ -49,7 +49,8 @@ extension ZulipRelay {
         realms.free { !held.contains($0) }
     }
 
-    /// What the server has and has not reported now: it is marked, and where it has no devices it goes.
+    /// Realms that the server has but did not report now: they are marked, and removed if they have no
+    /// devices.
     private func leaveOut(
         _ reported: Set<UUIDText>, _ realms: inout ReportedRealms
     ) async throws(ZulipError) {
@@ -103,8 +104,7 @@ extension ZulipRelay {
         return rose ? server : nil
     }
 
-    /// What is to be written, in pages that stand each for itself: a large upload must not hold everybody's
-    /// commits up.
+    /// The changes, in independent pages, because a large upload must not delay everybody's commits.
     private func pages(_ realms: ReportedRealms, _ now: UnixTime) -> [[Change]] {
         let server = realms.server
         var groups: [[Change]] = []
@@ -140,10 +140,10 @@ extension ZulipRelay {
     private static let changesPerPage = 128
 }
 
-/// What becomes of the realms that a server reports, and of those that it does not.
+/// What happens to the realms that a server reports, and to those that it does not report.
 private struct ReportedRealms {
     let server: UUIDText
-    /// Nobody had reported these before.
+    /// No server had reported these before.
     var new: [UUIDText] = []
     /// Its own, which it had left out for a time.
     var back: [KnownRealm] = []

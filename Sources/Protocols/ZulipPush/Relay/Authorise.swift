@@ -5,7 +5,7 @@ import WireFormats
 struct AuthorisedServer: Sendable {
     let server: ZulipServer
     let revision: UInt64
-    /// It showed the key of before, which is good for a while (§5.2).
+    /// It showed the former key, which stays valid for a while (§5.2).
     let isByOldKey: Bool
 
     fileprivate init(_ server: ZulipServer, revision: UInt64, isByOldKey: Bool) {
@@ -20,7 +20,7 @@ struct AuthorisedServer: Sendable {
         return AuthorisedServer(bare, revision: revision, isByOldKey: isByOldKey)
     }
 
-    /// What follows from the key that was shown: where it is the new one, the old one ends.
+    /// The changes that follow from the key that was shown: the new key ends the old one.
     func endings(_ keys: ZulipKeys, now: UnixTime) -> [Change] {
         guard !isByOldKey, let end = server.oldKeyEnds, end > now else { return [] }
         return [.delete(keys.oldKey(of: server.id, before: server.keyHash), if: .any)]
@@ -28,8 +28,8 @@ struct AuthorisedServer: Sendable {
 
     /// Compares what was shown with what is stored.
     ///
-    /// - Parameter record: what stands under the id that was shown, if anything.
-    /// - Parameter oldKey: what stands under ``ZulipKeys/oldKey(of:before:)``, where it was looked up.
+    /// - Parameter record: the record under the id that was shown, if any.
+    /// - Parameter oldKey: the record under ``ZulipKeys/oldKey(of:before:)``, if it was looked up.
     /// - Throws: `.unknownServer`, `.wrongServerKey`, `.deactivatedServer` (§5.1).
     static func authorise(
         _ credentials: ServerCredentials, _ record: Record?, oldKey: Record? = nil

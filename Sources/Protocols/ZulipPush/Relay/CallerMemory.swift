@@ -10,7 +10,7 @@ import WireFormats
 /// spares the owner a second look-up; and where the store says that both records stand as they stood then,
 /// they are not opened again. It decides nothing: what the store says is checked every time.
 ///
-/// Of what callers show it keeps digests alone, and of servers neither name nor mail (decision 0132).
+/// It keeps only digests of what callers show, and neither name nor mail of servers (decision 0132).
 final class CallerMemory: Sendable {
     /// Realms and callers remembered, of each; about 1 KiB for both, of which the store's own memory shares
     /// the half. When there are more, all are forgotten, and each owner's next call takes two look-ups.

@@ -1,7 +1,7 @@
 import PushModel
 
-/// What the devices of an app show where an origin gives no `aps`, for apps that do not keep to the deployed
-/// words (``NotifyItem/defaultAps``).
+/// What the devices of an app show if an origin gives no `aps`, for apps with other words than the deployed
+/// ones (``NotifyItem/defaultAps``).
 package struct FallbackAlerts: Sendable {
     /// The words of one app, as JSON objects.
     package struct Words: Sendable {

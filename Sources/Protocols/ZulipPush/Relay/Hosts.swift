@@ -8,7 +8,7 @@ import WireFormats
 // could come again at each port. And whatever the policy, a name of which one server is suspended admits no
 // other.
 
-/// What stands under the host name of a sign-up.
+/// The record under the host name of a sign-up.
 struct HostRoom {
     /// Whose the host is; a record of ``ZulipKeys/host(_:)``.
     let host: Record?
@@ -90,9 +90,9 @@ extension ZulipRelay {
         if admission == .open { return [.put(host, if: .absent)] }
         let name = Record(key: keys.name(form.hostname), touchedAt: now, body: body)
         switch room.name {
-        // Of two sign-ups at one time one alone finds nothing there.
+        // Of two sign-ups at the same time, only one finds nothing there.
         case nil: return [.put(host, if: .absent), .put(name, if: .absent)]
-        // Left by a server that has no host of the name any more.
+        // Left by a server that no longer has a host of this name.
         case let holding? where holding.holder != form.id && room.others.isEmpty:
             return [.put(host, if: .absent), .put(name, if: .revision(holding.revision))]
         case .some: return [.put(host, if: .absent)]

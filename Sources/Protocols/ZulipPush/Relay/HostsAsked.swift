@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Hosts that are being asked for a secret. Each stands here for as long as one fetch takes
+/// Hosts that are being asked for a secret. Each is listed as long as one fetch takes
 /// (``ZulipLimits/challengeDeadline``), so their number is bounded by that of fetches.
 ///
 /// By the standard library's hash, whose seed is the process's own: a short name would stay in the table's

@@ -10,7 +10,7 @@ protocol NotifiedItem: Sendable {
     /// - Throws: `.kindMismatch`
     func check(_ registration: ZulipRegistration) throws(ZulipError)
     func message(to registration: ZulipRegistration, _ fallbacks: FallbackAlerts) -> ProviderMessage
-    /// What makes a repeat recognisable. The same nonce and key never come twice but in a repeat.
+    /// What identifies a repeat: only a repeat has the same nonce and key.
     func identity(_ address: Secret) -> Secret
 }
 
@@ -57,7 +57,7 @@ extension SealedItem: NotifiedItem {
     func check(_ registration: ZulipRegistration) throws(ZulipError) {}
 
     func message(to registration: ZulipRegistration, _ fallbacks: FallbackAlerts) -> ProviderMessage {
-        // What is found by a number has an account id.
+        // A registration that is found by a number has an account id.
         let accountID = registration.accountID ?? 0
         switch registration.kind {
         case .apns:

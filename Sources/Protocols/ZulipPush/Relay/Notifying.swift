@@ -12,16 +12,16 @@ extension ZulipRelay {
         }
     }
 
-    /// Devices are looked up for the realm's owner alone: in the same look-up where the caller is known to be
-    /// that, else in a second one.
+    /// Devices are looked up only for the realm's owner: in the same look-up if the caller is known to be the
+    /// owner, otherwise in a second one.
     private func notify<Item: NotifiedItem>(
         _ items: [Item], _ asked: UUIDText, _ credentials: ServerCredentials, _ references: PushReferences?
     ) async throws(ZulipError) -> ZulipVerdict {
         let known = memory.owner(asked, credentials)
         if let known, let sights = known.sights {
             let devices = items.map { keys.device(known.tenancy, $0.device) }
-            // What was concluded holds as long as it would be concluded from the same. Asked here, because a
-            // function between that waits costs nearly every call a turn of its task.
+            // The conclusion holds as long as the rows that it was drawn from are unchanged. Asked here,
+            // because another waiting function in between would cost nearly every call a turn of its task.
             let stood: [Record?]?
             do { stood = try await registry.find(devices, while: sights) } catch {
                 throw ZulipError(.overloaded)
@@ -76,7 +76,7 @@ extension ZulipRelay {
         }
         let dead = counts.deadCount
         let notes = dead == 0 ? [] : [NoteCode("zulip.unknown-or-expired-token")]
-        // What is looked up for nothing is paid for too.
+        // Look-ups that find nothing are charged too.
         let charge = dead == 0 ? nil : OriginCharge(of: origin, units: dead)
         if pushes.isEmpty {
             var verdict = Verdict<ZulipReply, ZulipError>(
@@ -94,7 +94,7 @@ extension ZulipRelay {
             },
             notes: notes, quota: server.quota)
         verdict.charge = charge
-        // Whoever has a domain has as many host names as they please.
+        // The owner of a domain can have any number of host names.
         verdict.turns = admission == .open ? .byClient : .byOrigin
         return verdict
     }

@@ -8,9 +8,9 @@ import WireFormats
 /// what is new since is added here. With several relays on a store each adds its own, so a bound may be
 /// passed by ``ZulipBounds/newPerCount`` for each of them, and no more.
 final class RegistrationLedger: Sendable {
-    /// Servers remembered. When there are more, all are forgotten and counted anew.
+    /// Servers remembered. When there are more, all are forgotten and counted again.
     private static let servers = 1_024
-    /// What was counted so long ago is counted anew.
+    /// After this time a count is made again.
     private static let life = Duration.seconds(600)
     /// A bound that is met is looked at again after so long: registrations may have gone.
     private static let patience = Duration.seconds(60)
@@ -27,7 +27,7 @@ final class RegistrationLedger: Sendable {
 
     init(_ bounds: ZulipBounds) { self.bounds = bounds }
 
-    /// What a new registration meets.
+    /// The result for a new registration.
     enum Room { case uncounted, enough, none }
 
     /// Whether there is room for one more registration of so many bytes; where there is, it is counted.

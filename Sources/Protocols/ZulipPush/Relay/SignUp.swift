@@ -69,7 +69,7 @@ extension ZulipRelay {
         let now = world.now()
         server.mail = form.mail.text
         server.hostname = form.hostname.text
-        // Anyone who changes a record shows the key that is current, and with that the one of before ends.
+        // A caller who changes a record shows the current key, and with that the former one ends.
         var keyChanges: [Change] = []
         if known.oldKeyEnds != nil {
             keyChanges.append(.delete(keys.oldKey(of: known.id, before: known.keyHash), if: .any))
@@ -101,7 +101,7 @@ extension ZulipRelay {
 
 /// An invitation, as `sealbell origins invite HOST` writes it.
 package enum ZulipInvitation {
-    /// The change to apply; an invitation that stands already begins anew.
+    /// The change to apply; an existing invitation starts again.
     ///
     /// - Parameter host: a host name; a port is ignored. `nil` when it is none.
     package static func change(_ host: String, instance: ConfiguredName, now: UnixTime) -> Change? {

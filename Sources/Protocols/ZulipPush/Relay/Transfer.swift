@@ -34,7 +34,7 @@ extension ZulipRelay {
         let found = try await find([keys.host(form.hostname)] + days.map { keys.challengeKey($0) })
         guard let id = found[0]?.holder else { throw ZulipError(.unknownHostname) }
         let known = zip(days, found.dropFirst()).compactMap { TransferChallenge.Key($1, day: $0) }
-        // Nobody is asked for what nobody was given.
+        // A host is not asked for a secret that was never given out.
         guard !known.isEmpty else { throw ZulipError(.noChallenge) }
         let shown = try await askOnce(form)
         guard let end = TransferChallenge.end(of: shown) else { throw ZulipError(.challengeFailed) }

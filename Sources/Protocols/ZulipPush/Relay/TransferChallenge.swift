@@ -9,7 +9,7 @@ import WireFormats
 ///
 /// over purpose, both of the former, the server's id and key hash, and its host. So it is good for one host,
 /// for ten minutes, and until that server's key changes, which the transfer itself does: it serves once. Any
-/// number of them are good side by side, so that nobody's request ends another's.
+/// number of them are valid at the same time, so that one request does not end another's.
 struct TransferChallenge {
     /// What it is made with, and known again.
     struct Key {

@@ -44,10 +44,10 @@ extension ZulipServers {
 
     /// Forgets whose a realm is, and all its devices. Anyone who reports it next has it.
     ///
-    /// The realm goes first: nothing is registered in it any more, and whatever ends this in between, its
-    /// devices can be reached by nobody.
+    /// The realm goes first: nothing can then be registered in it, and if this is interrupted, nobody can
+    /// reach its devices.
     ///
-    /// - Returns: `nil` when nobody has reported it.
+    /// - Returns: `nil` when no server has reported it.
     /// - Throws: what the store says; `.unavailable` when the record never stood still.
     package func forgetRealm(
         _ realm: UUIDText, perCommit: Int = ZulipServers.forgottenPerCommit
@@ -123,7 +123,7 @@ extension ZulipServers {
         for realm in realms {
             devices += try await all(.owner(owner(ofDevices: realm))).map(\.key)
             guard !devices.isEmpty, devices.count + realms.count + 5 > perCommit else { continue }
-            // Nothing is added any more from here on.
+            // From here on nothing is added.
             _ = try await set(suspended: true, server.id)
             forgotten.devices += try await forgetDevices(of: realms, perCommit)
             return false

@@ -61,8 +61,8 @@ package struct ZulipKeys: Sendable {
     package func realm(_ id: UUIDText) -> RecordKey { RecordKey(realms, id.secret) }
     package func leaving(_ id: UUIDText) -> RecordKey { RecordKey(leavers, Secret(id.bytes)) }
     package func host(_ host: ZulipHostname) -> RecordKey { RecordKey(hosts, Secret(host.text.utf8)) }
-    /// A name without its port: who holds it, where the policy gives each name to one server alone; and the
-    /// owner of the name's hosts.
+    /// A name without its port: its holder, if the policy gives each name to one server only; and the owner
+    /// of the name's hosts.
     package func name(_ host: ZulipHostname) -> RecordKey { RecordKey(names, Secret(host.name.utf8)) }
     /// What a day's challenges are made with; no host's name has a slash.
     package func challengeKey(_ day: Int64) -> RecordKey {
@@ -73,13 +73,13 @@ package struct ZulipKeys: Sendable {
         RecordKey(invitations, Secret(host.name.utf8))
     }
 
-    /// What a deactivated server left of a realm that another one has since: its devices there.
+    /// The devices that a deactivated server left in a realm that another server has now.
     package func vacated(_ realm: ZulipRealm) -> RecordKey {
         RecordKey(vacancies, Secret(realm.id.bytes + realm.server.bytes))
     }
 
-    /// The key of before, as long as it is good, by the key that took its place: server (16 bytes) ‖ hash of
-    /// the new key. So anyone who shows the new one names exactly the key that ends with it.
+    /// The former key, as long as it is valid, by the key that replaced it: server (16 bytes) ‖ hash of the
+    /// new key. So a caller who shows the new key names exactly the key that ends with it.
     package func oldKey(of server: UUIDText, before newKeyHash: Secret) -> RecordKey {
         RecordKey(oldKeys, newKeyHash.reveal { Secret(server.bytes + $0) })
     }
@@ -108,8 +108,8 @@ package struct ZulipKeys: Sendable {
         }
     }
 
-    /// What the number of such a device is made of: tenancy (16 bytes) ‖ account id (8) ‖ token. No record
-    /// stands under it (decision 0111).
+    /// The input of such a device's number: tenancy (16 bytes) ‖ account id (8) ‖ token. No record stands
+    /// under it (decision 0111).
     func number(_ tenancy: ZulipTenancy, account: Int64, token: Secret) -> RecordKey {
         let head = Self.name(tenancy, UInt64(bitPattern: account))
         let name = token.reveal { token in

@@ -19,8 +19,8 @@ package protocol MailDomains: Sendable {
 
 /// The relay of this protocol, which Zulip calls the bouncer.
 ///
-/// It reads the registry and writes nothing: what is to be written stands in the verdict. By reference: a
-/// copy of its fields would be dearer than what a call does with them.
+/// It reads the registry and writes nothing: the verdict has all changes. By reference, because copying its
+/// fields would cost more than a call's work with them.
 package final class ZulipRelay: AnsweringRole {
     package typealias Inbound = ZulipInbound
     package typealias Reply = ZulipReply
@@ -89,10 +89,10 @@ package final class ZulipRelay: AnsweringRole {
         }
     }
 
-    /// Who shows credentials pays by the pushes.
+    /// Callers with credentials pay through their pushes.
     package func mayCost(_ inbound: ZulipInbound) -> Bool { inbound.credentials == nil }
 
-    /// Anyone who shows a server's key in a sign-up is that server, and pays by itself.
+    /// A sign-up with a server's key comes from that server, and is charged to it.
     package func toll(
         of inbound: ZulipInbound, from client: ClientKey
     ) async throws(ZulipError) -> Toll? {
@@ -149,7 +149,7 @@ package final class ZulipRelay: AnsweringRole {
         _ = try await authorise(credentials, try await find([serverKey(credentials)])[0])
     }
 
-    /// What a leftover row makes an origin ask (§5.7). Nothing is looked up but the caller.
+    /// A call that an origin makes because of an old row (§5.7). Only the caller is looked up.
     private func legacy(
         _ reply: ZulipReply, _ inbound: ZulipInbound
     ) async throws(ZulipError) -> ZulipVerdict {

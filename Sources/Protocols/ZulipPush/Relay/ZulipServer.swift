@@ -2,7 +2,7 @@ import Primitives
 package import PushModel
 package import WireFormats
 
-/// What the relay remembers of one server that has signed up. Of its key only the hash.
+/// What the relay stores about a server that has signed up. Of its key only the hash.
 package struct ZulipServer: Sendable {
     package enum Standing: UInt8, Sendable, Hashable, CaseIterable {
         case active = 1
@@ -24,7 +24,7 @@ package struct ZulipServer: Sendable {
     package var lastAuditLog: Int64 = 0
     /// Pushes a minute, where the operator gave this server a quota of its own; 0: no limit.
     package var quota: Int?
-    /// Until when the key of before is good, if the new one is not used earlier (§5.2); `nil`: there is none.
+    /// Until when the former key is valid, if the new one is not used earlier (§5.2); `nil`: there is none.
     package var oldKeyEnds: UnixTime?
 
     package init(id: UUIDText, keyHash: Secret, standing: Standing, hostname: String, mail: Secret) {
@@ -117,7 +117,7 @@ package struct ZulipServer: Sendable {
     /// The record to write.
     package func record(_ keys: ZulipKeys, now: UnixTime) -> Record {
         var current = self
-        // What is over is not written on.
+        // An expired time is not written again.
         if let oldKeyEnds, oldKeyEnds <= now { current.oldKeyEnds = nil }
         return Record(key: keys.server(id), touchedAt: now, body: current.body)
     }

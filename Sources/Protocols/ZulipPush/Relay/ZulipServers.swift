@@ -4,7 +4,7 @@ package import WireFormats
 /// The servers of one instance, in the hands of the operator: who has signed up, who may, who is
 /// suspended (`sealbell origins`). No peer reaches it.
 package struct ZulipServers: Sendable {
-    /// What came of a suspension, of its end, or of a quota.
+    /// The result of a suspension, of its end, or of a quota.
     package enum Change: Sendable, Hashable {
         case done
         /// No server of that id has signed up.
@@ -70,7 +70,7 @@ package struct ZulipServers: Sendable {
         package let since: UnixTime
     }
 
-    /// `nil` for a realm that nobody has reported.
+    /// `nil` for a realm that no server has reported.
     package func holder(ofRealm realm: UUIDText) async throws(StoreError) -> RealmHolder? {
         guard let record = try await registry.find([keys.realm(realm)])[0],
             let known = ZulipRealm(body: record.body)

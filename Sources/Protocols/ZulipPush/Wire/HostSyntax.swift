@@ -30,9 +30,9 @@ package struct ZulipHostname: Sendable, Hashable {
 
     private static let httpsPort = 443
 
-    /// Whether the last label is a number, as in no name but in an address only (WHATWG URL, "ends in a
-    /// number"), and the whole is none of the one spelling that is taken: `127.1`, `0177.0.0.1` and
-    /// `0x7f000001` are `127.0.0.1` too.
+    /// Whether the last label is a number, as only in addresses (WHATWG URL, "ends in a number"), and the
+    /// whole is not in the one accepted spelling of an address: `127.1`, `0177.0.0.1` and `0x7f000001` are
+    /// `127.0.0.1` too.
     private static func isOddAddress(_ labels: [ArraySlice<UInt8>]) -> Bool {
         guard let last = labels.last else { return false }
         let isNumber = last.allSatisfy { (0x30...0x39).contains($0) }

@@ -3,8 +3,8 @@ import WireFormats
 
 /// `push/notify` of the plaintext protocol (§5.7): which tokens the origin still holds for a user.
 ///
-/// This relay holds none of them, and says so of each; then the origin removes its rows and goes on to the
-/// sealed notification. What the call would have shown, its text above all, is passed over unread.
+/// This relay holds none of these tokens, and answers so for each; then the origin removes its rows and goes
+/// on to the sealed notification. The content of the call, above all its text, is skipped unread.
 package struct LegacyNotifyRequest: Sendable {
     /// JSON arrays of the tokens, each as it came.
     package let android: Secret

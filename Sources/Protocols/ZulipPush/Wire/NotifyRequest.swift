@@ -21,7 +21,7 @@ package struct NotifyItem: Sendable {
     /// APNs: `{"push_key_id":n,"encrypted_data":"…","aps":…}`, the whole body. FCM: the `data` object,
     /// `{"push_key_id":"n","encrypted_data":"…"}`. In v11 the id is `push_account_id`.
     package let payload: Secret
-    /// Where the ciphertext stands in `payload`.
+    /// The range of the ciphertext in `payload`.
     package let ciphertext: Range<Int>
     /// The origin gave no `aps`, so that `payload` ends with ``defaultAps`` and the closing brace.
     package let hasDefaultAps: Bool
@@ -33,8 +33,8 @@ package struct NotifyItem: Sendable {
     /// The token's hash; `nil` in v11.
     package var tokenID: TokenID? { if case .token(let id) = device { id } else { nil } }
 
-    /// The payload with another `aps` in place of the default; as it stands where the origin gave its own,
-    /// and where Apple would not take the body with the other one.
+    /// The payload with another `aps` instead of the default; unchanged if the origin gave its own, or if
+    /// Apple would not take the body with the other one.
     ///
     /// - Parameter aps: a JSON object.
     func payload(fallback aps: [UInt8]?) -> Secret {

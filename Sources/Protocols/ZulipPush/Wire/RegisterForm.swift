@@ -3,8 +3,8 @@ package import WireFormats
 
 /// `push/e2ee/register` (§5.4, §14.5), not yet believed.
 package struct RegisterForm: Sendable {
-    /// What the row will be found by. `token_id` decides (§14.1): an account id beside it is one more
-    /// parameter that the call does not know.
+    /// The name under which the row will be found. `token_id` decides (§14.1): an account id beside it counts
+    /// as an unknown parameter.
     package enum Handle: Sendable {
         /// v12. `nil` when it is no token id; refused only after realm and key have been looked up.
         case token(TokenID?)

@@ -1,8 +1,8 @@
 package import PushModel
 import WireFormats
 
-/// One item of a notify call in the specification's own form (§14.6): a pair of device and content. What the
-/// push services get besides is made of the row.
+/// One item of a notify call in the specification's own form (§14.6): a pair of device and content. The other
+/// fields for the push services are made from the row.
 package struct SealedItem: Sendable {
     package let deviceID: Int64
     /// Canonical base64, 1 to ``ZulipLimits/sealedContentCharacters`` characters.

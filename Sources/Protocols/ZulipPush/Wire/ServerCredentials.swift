@@ -32,7 +32,7 @@ package final class ServerCredentials: Sendable {
         self.init(id: id, keyHash: Secret(hash), digest: digest)
     }
 
-    /// Reads a field that nobody remembers.
+    /// Reads a field that is not remembered.
     package static func read(_ authorization: String?) throws(ZulipError) -> ServerCredentials {
         try ServerCredentials(authorization: authorization)
     }

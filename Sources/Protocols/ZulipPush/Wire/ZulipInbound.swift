@@ -59,7 +59,7 @@ package struct ZulipInbound: Sendable {
         }
     }
 
-    /// What is shown to prove who asks; `nil` for calls that need nothing.
+    /// The caller's credentials; `nil` for calls that need none.
     ///
     /// - Throws: `.unknownPath`, `.wrongMethod`, what ``ServerCredentials`` throws.
     package static func credentials(
@@ -70,8 +70,8 @@ package struct ZulipInbound: Sendable {
         return try read(authorization)
     }
 
-    /// Checks what a request's head alone tells, in the order in which `parse` does, so that no room is given
-    /// to a body that would be refused whatever it is.
+    /// Checks what the head of a request shows, in the same order as `parse`, so that a body that would be
+    /// refused in any case gets no room.
     ///
     /// - Throws: `.unknownPath`, `.wrongMethod`, what ``ServerCredentials`` throws.
     package static func check(method: String, path: String, authorization: String?) throws(ZulipError) {

@@ -1,7 +1,7 @@
 package import PushModel
 package import WireFormats
 
-/// What the relay says when it does not refuse (§5.2 to §5.5).
+/// The relay's answers when it does not refuse (§5.2 to §5.5).
 package enum ZulipReply: Sendable {
     /// Parameters that were not known, by name.
     case done(ignored: [String])
@@ -118,7 +118,7 @@ package enum ZulipReply: Sendable {
     }
 }
 
-/// What became of a notify call's items.
+/// The results of a notify call's items.
 package struct NotifyCounts: Sendable {
     package var apple = 0
     package var android = 0
@@ -129,7 +129,7 @@ package struct NotifyCounts: Sendable {
     /// Devices that are dead, of one named twice both.
     package private(set) var deadCount = 0
     private var seen: Set<Int64> = []
-    /// Ids of the pushes, by device; `nil`: nobody asked for them (decision 0130).
+    /// Ids of the pushes, by device; `nil`: the caller did not ask for them (decision 0130).
     var references: [(device: DeviceName, push: PushID)]?
 
     package init() {}
@@ -145,8 +145,8 @@ package struct NotifyCounts: Sendable {
         }
     }
 
-    /// The body of what most calls get, with nobody dead and nothing asked for, from pieces that were made
-    /// once; `nil` for any other.
+    /// The body that most calls get, without dead devices or references, from pieces that were made once;
+    /// `nil` for any other.
     fileprivate var plainBody: [UInt8]? {
         guard deadCount == 0, dead.isEmpty, references == nil else { return nil }
         let tail = deadNumbers == nil ? Self.tokensTail : Self.numbersTail
