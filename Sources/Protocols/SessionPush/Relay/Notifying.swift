@@ -4,10 +4,11 @@ import WireFormats
 
 /// `notify.message` (§10.4).
 extension SessionRelay {
-    /// A message that was not handed on may be told of again.
+    /// A message that was not handed on may be reported again.
     package func release(_ push: StoragePush) { seen.leave(push, says: NoticeContent(push, key: seen.key)) }
 
-    /// - Parameter revision: where an account has more rows than one commit takes, those behind it; 0: all.
+    /// - Parameter revision: if an account has more rows than one commit takes, only the rows after this one
+    ///   are read; 0: all.
     @inline(__always)
     func notify(
         _ push: StoragePush, after revision: UInt64
@@ -35,14 +36,14 @@ extension SessionRelay {
         }
     }
 
-    /// What every verdict on a message begins as: to make one anew costs as much as a look-up, because
-    /// nothing of it is specialised for us (decision 0073).
+    /// The value from which every verdict on a message starts: making a new one costs as much as a look-up,
+    /// because the compiler specialises none of it (decision 0073).
     private static let taken = SessionVerdict(reply: .now(.taken(restAfter: nil)))
 
-    /// ``SessionLimits/custody`` in milliseconds: to take a duration apart costs more than to add it.
+    /// ``SessionLimits/custody`` in milliseconds: converting a duration costs more than adding it.
     private static let custody = SessionLimits.custody.wholeMilliseconds
 
-    /// Not inlined, so that it is filled where its caller wants it.
+    /// Not inlined, so that it is filled directly in the caller's memory.
     @inline(never)
     private static func verdict(_ pushes: consuming [Push], _ notes: [NoteCode]) -> SessionVerdict {
         var verdict = taken
@@ -61,7 +62,7 @@ extension SessionRelay {
         pushes.reserveCapacity(rows.count)
         var (isAppGone, isTooLarge) = (false, false)
         PushSealing.lend(policy.metadata, for: push) { sealing in
-            // By their places: a copy of each row would count holders of all that is in it.
+            // Refers to rows by index: copying each row would retain everything in it.
             for at in rows.indices where rows[at].state == .live {
                 rows[at].body.reveal { body in
                     guard let view = SubscriptionView(body) else { return }
@@ -85,8 +86,8 @@ extension SessionRelay {
         return Self.verdict(pushes, notes)
     }
 
-    /// Whether a subscription that an earlier version named by its token in capital letters stands once more
-    /// under the one spelling: one phone is pushed to once.
+    /// Whether a subscription that an earlier version named by its token in capital letters is also stored
+    /// under the present spelling: each phone gets one push.
     private func isSpelledTwice(_ view: SubscriptionView, _ rows: [Record]) -> Bool {
         guard view.service.isApple, view.token.contains(where: { (0x41...0x46).contains($0) }) else {
             return false
@@ -97,7 +98,7 @@ extension SessionRelay {
         }
     }
 
-    /// What all devices' pushes of a message have in common.
+    /// What the pushes of a message to all devices have in common.
     private struct Notice {
         let isMessage: Bool
         /// Until when they are owed.
@@ -105,8 +106,8 @@ extension SessionRelay {
         let now: UnixTime
     }
 
-    /// What people read waits for nothing but calls, of which the relay cannot tell one; the rest keeps a
-    /// device's state.
+    /// Messages that people read come after calls alone, and the relay cannot recognise a call; the others
+    /// only keep a device's state.
     private static func pushClass(_ notice: Notice) -> PushClass {
         notice.isMessage ? .normal : .background
     }
@@ -114,8 +115,8 @@ extension SessionRelay {
     /// Messages of people, and of groups (§4).
     private static func isMessage(_ namespace: Int16) -> Bool { namespace == 0 || namespace == 11 }
 
-    /// BLAKE2b of service, token and hash; with the message itself, of what else was told of it, so that
-    /// nobody's word, at whichever relay on the store, hides another's.
+    /// BLAKE2b of service, token and hash. If the message itself is included, also of everything else
+    /// reported about it, so that no report, at any relay on the store, can hide another.
     static func identity(_ push: StoragePush, _ content: NoticeContent, _ view: SubscriptionView) -> Secret {
         let word = view.service.word
         return Blake2b.digest32 { hash in
@@ -133,7 +134,7 @@ extension SessionRelay {
         _ sealing: inout PushSealing
     ) -> ProviderMessage? {
         let token = Secret(copying: view.token)
-        // One of an earlier version may be in capital letters.
+        // A token from an earlier version may be in capital letters.
         if view.service.isApple {
             guard let bundle = app.bundle, let payload = applePayload(push, view, app, &sealing)
             else { return nil }
@@ -152,7 +153,7 @@ extension SessionRelay {
                     push, wantsData: view.wantsData, key: view.encryptionKey, world, in: .google)))
     }
 
-    /// Where a fallback of the app's own leaves too little room, the message stays behind.
+    /// If the app's own fallback leaves too little room, the message is left out.
     private func applePayload(
         _ push: StoragePush, _ view: SubscriptionView, _ app: SessionApp, _ sealing: inout PushSealing
     ) -> Secret? {
@@ -168,8 +169,8 @@ extension SessionRelay {
     }
 }
 
-/// What is counted of messages, each as the list that most verdicts have: one comes with every message, from
-/// every member of its swarm, and a code's text is memory of its own.
+/// The notes that are counted for messages, each as the list that most verdicts have: every message brings
+/// one from every member of its swarm, and building a code's text allocates.
 private enum NoticeNote {
     static let oddHash = [NoteCode("session.odd-hash")]
     static let expired = [NoteCode("session.expired")]

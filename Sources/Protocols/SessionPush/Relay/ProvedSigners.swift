@@ -2,10 +2,11 @@ import Primitives
 import PushModel
 import Synchronization
 
-/// Who has lately signed something that held, as digests under a key of this process.
+/// Signers whose signature was lately verified, as digests under a key of this process.
 ///
-/// A claim of such a signer is charged to the signer, and not to the address that it came from. One that does
-/// not hold ends that: who names others' keys gets one verification of it each, and no more.
+/// A claim of such a signer is charged to the signer and not to the address that it came from. A claim whose
+/// signature fails ends that: somebody who names other people's keys gets one verification for each key, and
+/// no more.
 package final class ProvedSigners: Sendable {
     private struct State {
         var young: Set<Digest16> = []
@@ -18,7 +19,7 @@ package final class ProvedSigners: Sendable {
 
     package init() { key = Secret(World.live.randomBytes(32)) }
 
-    /// - Returns: the signer's name as a payer; `nil`: nothing is known of it.
+    /// - Returns: the signer's name as a payer; `nil`: the signer is not known.
     func known(_ claim: SessionClaim, now: ContinuousClock.Instant) -> Digest16? {
         let name = name(claim)
         return state.withLock { state in

@@ -2,16 +2,16 @@ import Primitives
 import PushModel
 import Synchronization
 
-/// What a notice says beside the message's name, so that reports can be told to agree.
+/// What a notice says besides the message's name, so that reports can be compared.
 struct NoticeContent: Sendable, Hashable {
-    /// The message is the one that its hash names.
+    /// The message matches its hash.
     let isProved: Bool
     /// Of both times.
     private let frame: UInt32
-    /// Of the message; 0: it is not there. A proved one is known by its hash.
+    /// Of the message; 0: it is absent. A proved message is identified by its hash.
     private let data: UInt32
 
-    /// - Parameter key: of this process, so that nobody finds two contents that look alike.
+    /// - Parameter key: of this process, so that nobody can construct two contents with one digest.
     init(_ push: StoragePush, key: Secret) {
         let isProved = StorageHash.fits(push)
         self.isProved = isProved
@@ -31,31 +31,33 @@ struct NoticeContent: Sendable, Hashable {
         UInt32(truncatingIfNeeded: KeyedHash.digest16(key: key, fill).low)
     }
 
-    /// Whether it says nothing that the other has not said.
+    /// Whether it says nothing that the other report did not say.
     func repeats(_ other: NoticeContent) -> Bool {
         frame == other.frame && (data == other.data || data == 0)
     }
 }
 
-/// Messages that were told of lately: every member of a swarm reports the same one.
+/// Messages that were lately reported: every member of a swarm reports the same one.
 ///
-/// A report is a repeat when it agrees with the first one of its message. One that does not is taken too,
-/// once from each node, because one of both is not true and nobody knows which: so a node that lies about a
-/// message hides nothing of what the others say, and costs a phone one push more (docs/decisions/0097).
+/// A report is a repeat if it agrees with the first report of its message. A report that differs is taken
+/// too, once from each node, because one of the two is false and the relay cannot tell which. So a node that
+/// lies about a message hides nothing that the others say, and costs a phone one more push
+/// (docs/decisions/0097).
 ///
-/// Two generations, so that an entry lives one to two lifetimes (§10.4), whatever comes. They go by the wall
-/// clock, which is read for each message anyway: set forward, it ends a lifetime early, and what is forgotten
-/// too early the store's marks still know; set back, it ends it at once, so that none lasts for ever.
+/// Two generations, so that an entry lives for one to two lifetimes (§10.4) however many messages come. They
+/// go by the wall clock, which is read for each message anyway. A clock set forward ends a lifetime early,
+/// and the store's marks still recognise what is forgotten too early; a clock set back ends it at once, so
+/// that no entry lasts for ever.
 package final class SeenNotices: Sendable {
     private struct Generation {
         /// What the first report of each message said.
         var first: [Digest16: NoticeContent] = [:]
-        /// Message and node, where a report did not agree with the first.
+        /// Message and node of reports that did not agree with the first.
         var others: Set<Digest16> = []
 
         var count: Int { first.count + others.count }
         mutating func removeAll() {
-            // Keeps its memory: another generation will be as large.
+            // Keeps its memory, because the next generation will be as large.
             first.removeAll(keepingCapacity: true)
             others.removeAll(keepingCapacity: true)
         }
@@ -76,7 +78,7 @@ package final class SeenNotices: Sendable {
 
     package init() { key = Secret(World.live.randomBytes(32)) }
 
-    /// False when it was told before.
+    /// False if it was reported before.
     func enter(_ push: StoragePush, says content: NoticeContent, now: UnixTime) -> Bool {
         let name = name(push)
         return state.withLock { state in

@@ -1,12 +1,13 @@
 package import PushModel
 import WireFormats
 
-/// The app that a service of an instance sends to. One object, because each push takes it out of the table.
+/// The app that a service of an instance sends to. A single object, because each push takes it out of the
+/// table.
 package final class SessionApp: Sendable {
     package let name: ConfiguredName
     /// Its bundle id for APNs; `nil`: it has no APNs.
     package let bundle: String?
-    /// What a phone shows that cannot open what arrived: an `aps` object as JSON. `nil`:
+    /// What a phone shows if it cannot open the push: an `aps` object as JSON. `nil`:
     /// ``SessionApps/standardAps``.
     package let aps: [UInt8]?
     /// For APNs.
@@ -25,7 +26,7 @@ package final class SessionApp: Sendable {
     }
 }
 
-/// Which app each service of an instance sends to. A subscription names a service and no app (§3.1).
+/// Which app each service of an instance sends to. A subscription names a service but no app (§3.1).
 package struct SessionApps: Sendable {
     /// As deployed servers send it (§8.3).
     package static let standardAps = Array(
@@ -45,7 +46,7 @@ package struct SessionApps: Sendable {
 
     package subscript(_ service: SessionService) -> SessionApp? { apps[Int(service.stored)] }
 
-    /// The app of a subscription; `nil` where the service has another app now, or none.
+    /// The app of a subscription; `nil` if the service has another app now, or none.
     subscript(_ service: SessionService, _ name: UnsafeRawBufferPointer) -> SessionApp? {
         guard let app = self[service], app.isNamed(name) else { return nil }
         return app

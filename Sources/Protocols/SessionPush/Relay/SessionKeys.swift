@@ -3,16 +3,16 @@ import PushModel
 
 /// Names of this protocol's records at one instance.
 ///
-/// A row that outlives its content must not name it: names are hashes (docs/decisions/0095). Subscriptions of
-/// earlier versions are named by account, service and token themselves; they are read under those names, and
-/// renewed under them, because what is owed to a row goes with it.
+/// A row may outlive its content and must not reveal it, so names are hashes (docs/decisions/0095).
+/// Subscriptions of earlier versions are named by account, service and token themselves; they are read and
+/// renewed under those names, because a row's owed pushes are deleted with the row.
 package struct SessionKeys: Sendable {
     /// Subscriptions. Their owners are accounts, so that a message finds all of its account.
     package let subscriptions: Space
-    /// When subscriptions ended. They have no owner, and fill no page.
+    /// When subscriptions ended. They have no owner, so they take no room in an account's pages.
     package let ends: Space
-    /// One empty row beside each subscription, owned by whoever signed it, so that each signer's are counted
-    /// without reading the others'.
+    /// One empty row for each subscription, owned by its signer, so that a signer's subscriptions are counted
+    /// without reading those of others.
     package let slots: Space
     private let accounts: Space
     private let signers: Space
@@ -29,9 +29,9 @@ package struct SessionKeys: Sendable {
         slotAddresses = Space(instance, "slot-address")
     }
 
-    /// What a subscription is unique by (§3.4): a hash of account ‖ service ‖ 0 ‖ token.
+    /// The key by which a subscription is unique (§3.4): a hash of account ‖ service ‖ 0 ‖ token.
     ///
-    /// - Parameter token: Apple's in small letters.
+    /// - Parameter token: Apple's in lower case.
     package func subscription(_ account: AccountID, _ service: SessionService, _ token: Secret) -> RecordKey {
         RecordKey(subscriptions, Self.name(account, service, token))
     }
@@ -41,9 +41,9 @@ package struct SessionKeys: Sendable {
         RecordKey(ends, Self.name(account, service, token))
     }
 
-    /// The same of one whose name is its content, as earlier versions wrote it.
+    /// The same for one whose name is its content, as earlier versions wrote it.
     ///
-    /// - Returns: `nil` for a name that is a hash, or has another form.
+    /// - Returns: `nil` for a name that is a hash or has another form.
     package func end(former: RecordKey) -> RecordKey? {
         guard former.space == subscriptions, former.name.count > SessionLimits.accountBytes else {
             return nil
@@ -55,7 +55,7 @@ package struct SessionKeys: Sendable {
         RecordKey(slots, Self.name(account, service, token))
     }
 
-    /// The subscription that a slot stands beside.
+    /// The subscription to which a slot belongs.
     func subscription(beside slot: RecordKey) -> RecordKey { RecordKey(subscriptions, slot.name) }
 
     /// As earlier versions named it.
@@ -70,12 +70,12 @@ package struct SessionKeys: Sendable {
         return RecordKey(subscriptions, name)
     }
 
-    /// Whose subscriptions they are.
+    /// The owner of subscriptions.
     package func owner(_ account: AccountID) -> RecordKey { RecordKey(accounts, account.bytes) }
 
-    /// Whose slots they are: a hash of account ‖ key.
+    /// The owner of slots: a hash of account ‖ key.
     ///
-    /// - Parameter signer: the key that signs for the account: its own, or a subaccount's.
+    /// - Parameter signer: the key that signs for the account: the account's own, or a subaccount's.
     package func owner(_ account: AccountID, signer: Secret) -> RecordKey {
         RecordKey(
             signers,
@@ -92,7 +92,7 @@ package struct SessionKeys: Sendable {
         return RecordKey(addresses, name)
     }
 
-    /// The same where slots are found by it: a hash, for a slot may outlive its subscription.
+    /// The same for finding slots: a hash, because a slot may outlive its subscription.
     package func slotAddress(of token: Secret, bundle: String?) -> RecordKey {
         let name = address(of: token, bundle: bundle).name
         return RecordKey(slotAddresses, Blake2b.digest32 { $0.update(name) })
@@ -108,8 +108,8 @@ package struct SessionKeys: Sendable {
     }
 }
 
-/// Versions of the records: a signature's seconds, twice, so that an end stands above what was subscribed in
-/// its own second.
+/// Versions of the records: a signature's seconds, doubled, so that an end ranks above a subscription of the
+/// same second.
 package enum SessionVersion {
     package static func live(_ signedAt: Int64) -> UInt64 { 2 * UInt64(max(0, signedAt)) }
     package static func end(_ signedAt: Int64) -> UInt64 { live(signedAt) + 1 }

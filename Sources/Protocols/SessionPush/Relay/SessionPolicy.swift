@@ -2,15 +2,15 @@ package import PushModel
 
 /// What an operator decides for one instance (docs/configuration.md).
 package struct SessionPolicy: Sendable, Hashable {
-    /// How what describes a message is written where the message itself is not sent (§8.1).
+    /// How the description of a message is written if the message itself is not sent (§8.1).
     package enum MetadataStyle: Sendable, Hashable {
         /// A JSON text, as the seed has it.
         case json
-        /// A bencoded dict, as the deployed server has it, and as unmodified apps on iPhones read it.
+        /// A bencoded dict, as the deployed server writes it and as unmodified iPhone apps read it.
         case deployed
     }
 
-    /// Which pushes through FCM go out at once.
+    /// Which pushes through FCM are sent with high priority.
     package enum FCMHigh: Sendable, Hashable {
         /// Those of messages that people read: namespaces 0 and 11.
         case messages
@@ -20,7 +20,7 @@ package struct SessionPolicy: Sendable, Hashable {
 
     package var metadata: MetadataStyle
     package var fcmHigh: FCMHigh
-    /// Whether the seed's withdrawn `subkey_tag` is looked at (§5.2).
+    /// Whether the seed's withdrawn `subkey_tag` is accepted (§5.2).
     package var takesSubkeys: Bool
 
     package init(
@@ -32,20 +32,20 @@ package struct SessionPolicy: Sendable, Hashable {
     }
 }
 
-/// What callers may ask for within a minute. Nobody shows credentials.
+/// What callers may ask for in a minute. Callers have no credentials.
 package struct SessionAllowances: Sendable {
-    /// Elements of one address over plain HTTP: each costs two verifications and a commit. Many phones stand
-    /// behind one address of a carrier, and one may have a hundred groups.
+    /// Elements of one address over plain HTTP: each costs two verifications and a commit. Many phones share
+    /// one address of a carrier, and one phone may have a hundred groups.
     package var ofSource = Allowance("calls", perMinute: 6_000)
     /// Elements that one storage node brings. With a million phones and two thousand nodes that is some
     /// thirty a minute; a hundred phones at once, each with two hundred groups, are taken. A twentieth of a
-    /// core, if none of it is true.
+    /// core if none of it verifies.
     package var ofNode = Allowance("onion-calls", perMinute: 20_000)
     /// Onion requests of one address, before they are opened: each costs an exchange of keys. A hundredth of
-    /// a core, if none of them opens.
+    /// a core if none of them opens.
     package static let ofOnions = Allowance("onions", perMinute: 20_000)
-    /// Elements of one signer who has lately proved the key, before they are verified: as many as are taken
-    /// behind, and as many again that are refused there.
+    /// Elements of one signer who has lately proved the key, before they are verified: as many as the
+    /// allowance after verification takes, and as many again that it refuses.
     package var ofProved = Allowance("proved", perMinute: 60)
     /// Subscriptions and unsubscriptions of one signer for one account, counted once it has signed: a phone
     /// makes one in hours, and repeats it five times at most.

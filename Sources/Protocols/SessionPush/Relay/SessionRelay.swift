@@ -3,7 +3,7 @@ package import PushModel
 
 /// The relay of this protocol, which Session calls the push notification server.
 ///
-/// It reads the registry and writes nothing: what is to be written stands in the verdict.
+/// It reads the registry and writes nothing: the verdict says what to write.
 package struct SessionRelay: AnsweringRole {
     package typealias Inbound = SessionInbound
     package typealias Reply = SessionReply
@@ -21,9 +21,9 @@ package struct SessionRelay: AnsweringRole {
     package let proved: ProvedSigners
 
     /// - Parameters:
-    ///   - seen: what the relay that this one takes the place of has seen.
-    ///   - proved: who has signed there.
-    ///   - charge: takes a toll; how long to wait, or `nil` when it was taken.
+    ///   - seen: what the relay that this one replaces has seen.
+    ///   - proved: signers that it has verified.
+    ///   - charge: charges a toll; returns how long to wait, or `nil` if it was charged.
     package init(
         instance: ConfiguredName, apps: SessionApps, policy: SessionPolicy = SessionPolicy(),
         registry: any Registry, allowances: SessionAllowances = SessionAllowances(),
@@ -41,8 +41,8 @@ package struct SessionRelay: AnsweringRole {
         self.proved = proved
     }
 
-    /// The outcome table holds as it stands: `DeviceTokenNotForTopic` may be a fault of our own
-    /// configuration, so it is counted and ends no subscription.
+    /// The outcome table applies unchanged: `DeviceTokenNotForTopic` may be a fault of our own configuration,
+    /// so it is counted and ends no subscription.
     package static func override(_ answer: Answer) -> Outcome? { nil }
 
     package func toll(
@@ -55,8 +55,8 @@ package struct SessionRelay: AnsweringRole {
         }
     }
 
-    /// Whoever has lately proved a key pays in that key's name, so that nobody beside it behind the same
-    /// address, such as a storage node's, uses up its share; everybody else pays as the address.
+    /// A signer who has lately proved a key is charged under that key, so that others behind the same
+    /// address, such as a storage node's, cannot use up its share; everybody else is charged by address.
     private func toll(of claim: SessionClaim, _ way: SessionInbound.Way, _ client: ClientKey) -> Toll {
         if let payer = proved.known(claim, now: world.instant()) {
             return Toll(allowances.ofProved, of: .peer(payer))
@@ -67,7 +67,7 @@ package struct SessionRelay: AnsweringRole {
         }
     }
 
-    /// A message: no storage server tells of it again.
+    /// A message: no storage server reports it again.
     package static func isAskedOnce(_ inbound: SessionInbound) -> Bool {
         if case .notified = inbound { true } else { false }
     }
@@ -75,7 +75,7 @@ package struct SessionRelay: AnsweringRole {
     /// Judges one element, or one message.
     ///
     /// - Returns: what to push, write and answer.
-    /// - Throws: the refusal to answer with; `.overloaded` when the store is out.
+    /// - Throws: the refusal to answer with; `.overloaded` if the store is down.
     package func receive(_ inbound: SessionInbound) async throws(SessionError) -> SessionVerdict {
         switch inbound {
         case .subscribe(let form, _): try await subscribe(form)
@@ -101,7 +101,7 @@ package struct SessionRelay: AnsweringRole {
         }
     }
 
-    /// Verifies a claim, and remembers who can sign.
+    /// Verifies a claim and remembers the signer.
     func prove(_ claim: SessionClaim, over text: Secret) throws(SessionError) -> ClaimProof.Signer {
         do throws(SessionError) {
             let signer = try ClaimProof.verify(claim, over: text, takesSubkeys: policy.takesSubkeys)
@@ -113,7 +113,7 @@ package struct SessionRelay: AnsweringRole {
         }
     }
 
-    /// Counts what somebody has signed against the signer's own allowance.
+    /// Charges a verified call to the signer's own allowance.
     func charge(_ signer: ClaimProof.Signer, _ account: AccountID) throws(SessionError) {
         let payer = KeyedHash.digest16(key: signer.key) { $0.update(account.bytes) }
         if let wait = charge(Toll(allowances.ofSigner, of: .peer(payer))) {

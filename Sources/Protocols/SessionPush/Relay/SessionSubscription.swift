@@ -1,8 +1,8 @@
 package import PushModel
 
-/// What the relay remembers of one device that wants one account's messages.
+/// What the relay stores about one device that wants one account's messages.
 ///
-/// Whoever shows it to a storage server needs all of it; a push needs little, and reads that where it stands
+/// Showing it to a storage server takes all of it; a push needs little of it and reads that in place
 /// (``SubscriptionView``).
 package struct SessionSubscription: Sendable {
     package let account: AccountID
@@ -14,14 +14,14 @@ package struct SessionSubscription: Sendable {
     /// Unix seconds.
     package let signedAt: Int64
     package let wantsData: Bool
-    /// Strictly rising.
+    /// Strictly ascending.
     package let namespaces: [Int16]
     package let service: SessionService
     /// The device token.
     package let token: Secret
     package let encryptionKey: Secret
     package let app: ConfiguredName
-    /// Signed with the withdrawn scheme's subkey: no storage server would take it.
+    /// Signed with the withdrawn scheme's subkey: no storage server would accept it.
     package let isLocal: Bool
 
     package init(_ form: SubscribeForm, app: ConfiguredName, isLocal: Bool = false) {
@@ -41,12 +41,12 @@ package struct SessionSubscription: Sendable {
 
     package var environment: Environment? { service.environment }
 
-    /// When the signature no longer holds.
+    /// When the signature stops being valid.
     package var expiresAt: UnixTime { UnixTime(seconds: signedAt) + SessionLimits.signatureLife }
 
     /// The record of it.
     ///
-    /// - Parameter name: under which it stands; `nil`: under its own.
+    /// - Parameter name: the name of its row; `nil`: its own name.
     package func record(
         _ keys: SessionKeys, as name: RecordKey? = nil, bundle: String?, now: UnixTime
     ) -> Record {
@@ -56,7 +56,7 @@ package struct SessionSubscription: Sendable {
             version: SessionVersion.live(signedAt), touchedAt: now, expiresAt: expiresAt, body: body)
     }
 
-    /// What it takes of its signer's room.
+    /// The part of its signer's limit that it takes.
     func slot(_ keys: SessionKeys, signer: Secret, bundle: String?, now: UnixTime) -> Record {
         Record(
             key: keys.slot(account, service, token), owner: keys.owner(account, signer: signer),
@@ -64,7 +64,7 @@ package struct SessionSubscription: Sendable {
             version: SessionVersion.live(signedAt), touchedAt: now, expiresAt: expiresAt, body: Secret([]))
     }
 
-    /// `nil` for a record that is none, has ended, or was not written by us.
+    /// `nil` for a record that is absent, has ended, or was not written by us.
     package init?(_ record: Record) {
         guard record.state == .live else { return nil }
         self.init(body: record.body)
@@ -72,8 +72,8 @@ package struct SessionSubscription: Sendable {
 
     // MARK: the stored form
 
-    /// Where what has a fixed length stands; behind it the subaccount (100 bytes, where there is one), the
-    /// namespaces (two bytes each, big-endian), and the app's name and the token, each behind its length.
+    /// Offsets of the fields of fixed length. After them come the subaccount (100 bytes, if there is one),
+    /// the namespaces (two bytes each, big-endian), and the app's name and the token, each after its length.
     enum Layout {
         static let format: UInt8 = 1
         static let flags = 1
@@ -167,7 +167,7 @@ package struct SessionSubscription: Sendable {
     }
 }
 
-/// A stored subscription read where it stands. Borrowed; valid as long as the bytes.
+/// A stored subscription that is read in place. Borrowed; valid as long as the bytes.
 package struct SubscriptionView {
     private typealias Layout = SessionSubscription.Layout
 
@@ -178,7 +178,7 @@ package struct SubscriptionView {
     private let appPlace: Range<Int>
     private let tokenPlace: Range<Int>
 
-    /// `nil` for bytes that we did not write.
+    /// `nil` for bytes that this program did not write.
     package init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count > Layout.fixed, bytes[0] == Layout.format,
             let service = SessionService(stored: bytes[Layout.service])
@@ -228,9 +228,9 @@ package struct SubscriptionView {
         Int16(bitPattern: Self.word(bytes, namespacesStart + 2 * index))
     }
 
-    /// Whether a namespace is among those that were asked for.
+    /// Whether the device asked for a namespace.
     package func wants(_ namespace: Int16) -> Bool {
-        // A handful; they rise.
+        // A handful, in ascending order.
         for index in 0..<namespaceCount {
             let known = self.namespace(index)
             if known >= namespace { return known == namespace }

@@ -1,24 +1,24 @@
 import Primitives
 import PushModel
 
-/// What was signed later stands, however it was delayed; and no phone's clock, ahead of the relay's, may hold
-/// off what comes after it (docs/decisions/0096).
+/// What was signed later wins, however much it was delayed; and a phone whose clock is ahead of the relay's
+/// must not block what comes after it (docs/decisions/0096).
 enum SignatureOrder {
-    /// Whether a subscription replaces a living one, or may follow one whose token was called dead.
+    /// Whether a subscription replaces a living one, or may follow one whose token was reported dead.
     static func renews(_ signedAt: Int64, _ known: Record, now: UnixTime) -> Bool {
         signedAt >= SessionVersion.signedAt(known.version) || isAfterAhead(signedAt, known, now)
     }
 
-    /// Whether an end is later than a living subscription. Of one second the end is: nobody is kept who wants
-    /// to leave.
+    /// Whether an end is later than a living subscription. Within one second the end counts as later: nobody
+    /// who wants to leave is kept.
     static func ends(_ signedAt: Int64, _ known: Record, now: UnixTime) -> Bool {
         renews(signedAt, known, now: now)
     }
 
     /// Whether a subscription is later than an end.
     ///
-    /// Of one second, the order in which they came decides, as long as the end has only just come: a switch
-    /// is turned off and on. Later, the same call is a repeat, whoever sends it.
+    /// Within one second the order of arrival decides, as long as the end has only just arrived: somebody
+    /// turned a switch off and on. After that, the same call is a repeat, whoever sends it.
     static func follows(_ claim: SessionClaim, _ known: Record, now: UnixTime) -> Bool {
         let end = SubscriptionEnd(known.body)
         let time = SessionVersion.signedAt(known.version)
@@ -30,17 +30,19 @@ enum SignatureOrder {
         return isAfterAhead(claim.signedAt, known, now) && !end.isRepeat(claim)
     }
 
-    /// A time that our own clock has yet to reach says nothing of what came later: whatever was signed since
-    /// we took it does.
+    /// A time that is still in the future by our own clock does not show what came later: anything signed
+    /// since we took it is later.
     private static func isAfterAhead(_ signedAt: Int64, _ known: Record, _ now: UnixTime) -> Bool {
         SessionVersion.signedAt(known.version) > now.seconds && signedAt >= known.touchedAt.seconds
     }
 }
 
-/// What is kept of a subscription that has ended: when that was signed, as the record's version, and of what
-/// it ended a hash of its signature, by which a repeat is known. Neither account nor token.
+/// What is kept of a subscription that has ended: the time when the end was signed, as the record's version,
+/// and a hash of the ended subscription's signature, by which a repeat is recognised. Neither account nor
+/// token.
 struct SubscriptionEnd {
-    /// The end was signed in the second that the version names; not: it ended what was signed later.
+    /// Whether the end was signed in the second that the version names; if not, it ended something signed
+    /// later.
     let isOfThatSecond: Bool
     /// 16 bytes; `nil`: it ended nothing.
     private let ended: Digest16?
@@ -48,13 +50,13 @@ struct SubscriptionEnd {
     /// Form, whether it is of that second, hash.
     private static let form: UInt8 = 1
 
-    /// - Parameter known: what it ends; of an end before it, the hash is kept on.
+    /// - Parameter known: what it ends; the hash of an earlier end is kept.
     init(isOfThatSecond: Bool, signature: Secret?, after known: Record? = nil) {
         self.isOfThatSecond = isOfThatSecond
         ended = signature.map(Self.hash) ?? known.flatMap { SubscriptionEnd($0.body).ended }
     }
 
-    /// Of an earlier version, or with no room for more: an end of its second, of nothing that is known.
+    /// From an earlier version, or with no room for more: an end in its second, of an unknown subscription.
     init(_ body: Secret) {
         let read = body.reveal { bytes -> (Bool, Digest16?)? in
             guard bytes.count >= 2, bytes[0] == Self.form else { return nil }
@@ -71,6 +73,6 @@ struct SubscriptionEnd {
         KeyedHash.digest16(key: use) { $0.update(signature) }
     }
 
-    /// No secret: it tells this hash from others.
+    /// Not secret: it separates this hash from others.
     private static let use = Secret("sealbell/session/end".utf8)
 }

@@ -33,7 +33,7 @@ extension SessionRelay {
         return Verdict(
             changes: [
                 .put(record, if: known.condition(record)),
-                // An end may have come in between.
+                // An end may have arrived in the meantime.
                 .delete(known.endName, if: Self.unchanged(known.storedEnd)), .put(slot, if: .any)
             ] + known.former + room,
             reply: .now(isNew ? .added : .updated), refusal: { _ in SessionError(.overloaded) }, notes: notes)
@@ -63,7 +63,7 @@ extension SessionRelay {
             signature: living.flatMap { SessionSubscription($0)?.signature }, after: known.end)
         let tombstone = Record(
             key: known.endName, version: version, state: .tombstone, touchedAt: now,
-            // Whatever it holds off is too old from then on.
+            // Everything that it blocks is too old from then on.
             expiresAt: UnixTime(seconds: SessionVersion.signedAt(version)) + SessionLimits.signatureLife,
             body: end.body)
         return Verdict(
@@ -76,7 +76,7 @@ extension SessionRelay {
             notes: living == nil ? [] : [NoteCode("session.unsubscribed")])
     }
 
-    /// As it was when it was looked at.
+    /// As it was when it was read.
     private static func unchanged(_ record: Record?) -> Condition {
         record.map { .revision($0.revision) } ?? .absent
     }
@@ -85,18 +85,18 @@ extension SessionRelay {
 
     /// What is known of one subscription.
     private struct Known {
-        /// By which the order of signatures is judged.
+        /// Decides the order of signatures.
         var subscription: Record?
         var end: Record?
-        /// What stands under these names.
+        /// The rows under these names.
         var name: RecordKey
         var stored: Record?
         let endName: RecordKey
         let storedEnd: Record?
-        /// What goes with the next write: rows of earlier versions under other names.
+        /// What the next write deletes: rows of earlier versions under other names.
         var former: [Change] = []
 
-        /// A later signature may have come in between, and stands.
+        /// A later signature may have arrived in the meantime, and wins.
         func condition(_ record: Record) -> Condition {
             guard let stored, stored.version > record.version else {
                 return .versionBelow(record.version + 1)
@@ -104,10 +104,10 @@ extension SessionRelay {
             return .revision(stored.revision)
         }
 
-        /// Earlier versions named a subscription by its content, its end like itself, and a token of Apple's
-        /// as it was spelled.
+        /// Earlier versions named a subscription and its end by the content, and spelled Apple's token as the
+        /// caller did.
         mutating func add(_ row: Record, isSpelledOtherwise: Bool) {
-            // What is owed to a row goes when the row does: so a living one keeps its name.
+            // A row's owed pushes are deleted with the row, so a living row keeps its name.
             if subscription == nil, row.state == .live, !isSpelledOtherwise {
                 (subscription, stored, name) = (row, row, row.key)
                 return
@@ -149,16 +149,16 @@ extension SessionRelay {
 
     // MARK: room
 
-    /// Makes sure that whoever signs has fewer subscriptions than a signer may have.
+    /// Makes sure that the signer has fewer subscriptions than allowed.
     ///
-    /// - Returns: what goes to make room: slots whose subscriptions have ended by themselves.
+    /// - Returns: what is deleted to make room: slots whose subscriptions have ended by themselves.
     private func makeRoom(
         _ signer: ClaimProof.Signer, _ claim: SessionClaim
     ) async throws(SessionError) -> [Change] {
         let slots = try await page(
             .owner(keys.owner(claim.account, signer: signer.key)),
             limit: SessionLimits.subscriptionsPerSigner)
-        // A token that was called dead may still have its own, which is written anew.
+        // A token that was reported dead may still have its slot, which is written again.
         let own = keys.slot(claim.account, claim.service, claim.token).name
         guard slots.count == SessionLimits.subscriptionsPerSigner,
             !slots.contains(where: { $0.key.name == own })

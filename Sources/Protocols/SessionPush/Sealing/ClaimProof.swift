@@ -1,18 +1,18 @@
 import EdwardsKeys
 import PushModel
 
-/// Whether a claim was signed by whoever may sign for the account (§3.1, §5).
+/// Whether a claim was signed by somebody who may sign for the account (§3.1, §5).
 enum ClaimProof {
-    /// Whoever has signed: bounds and allowances are the signer's, because a group is one account with a
+    /// Who signed. Limits and allowances are counted for each signer, because a group is one account with a
     /// hundred members (docs/decisions/0095).
     struct Signer: Sendable {
         /// The account's own key, a subaccount's, or that of the withdrawn scheme; 32 bytes.
         let key: Secret
-        /// Of the withdrawn scheme, which no storage server admits.
+        /// Of the withdrawn scheme, which no storage server accepts.
         var isSubkey = false
     }
 
-    /// Who a claim says has signed it: nothing of it is proved.
+    /// The signer that a claim names, which is not proved yet.
     static func claimedKey(_ claim: SessionClaim) -> Secret {
         if let subaccount = claim.subaccount { return key(in: subaccount.token) }
         return claim.sessionKey ?? claim.account.key
@@ -23,7 +23,7 @@ enum ClaimProof {
         token.reveal { Secret(copying: UnsafeRawBufferPointer(rebasing: $0[4...])) }
     }
 
-    /// - Parameter takesSubkeys: whether the withdrawn scheme is looked at.
+    /// - Parameter takesSubkeys: whether the withdrawn scheme is accepted.
     /// - Throws: `.keyMismatch`, `.subaccountRefused`, `.signatureMismatch`.
     static func verify(
         _ claim: SessionClaim, over text: Secret, takesSubkeys: Bool
@@ -39,18 +39,19 @@ enum ClaimProof {
         {
             return Signer(key: key.bytes, isSubkey: true)
         }
-        // A tag that did not fit says nothing: deployed servers have never looked at it.
+        // A tag that does not match proves nothing: deployed servers have never checked it.
         guard isValid(claim.signature, over: text, owner) else { throw SessionError(.signatureMismatch) }
         return Signer(key: owner.bytes)
     }
 
-    /// The key of an account: a person shows it, and it must be that person's; another's is its id.
+    /// The key of an account: a person sends it, and it must belong to the account id; for other accounts the
+    /// id holds it.
     private static func owner(of claim: SessionClaim) throws(SessionError) -> Ed25519PublicKey {
         guard let shown = claim.sessionKey else {
             guard let key = Ed25519PublicKey(claim.account.key) else { throw SessionError(.keyMismatch) }
             return key
         }
-        // Refuses what is no point of the curve, and points of small order.
+        // Refuses values that are not points of the curve, and points of small order.
         guard let key = Ed25519PublicKey(shown), let montgomery = EdwardsPoint.x25519(of: key),
             montgomery == claim.account.key
         else { throw SessionError(.keyMismatch) }
@@ -76,14 +77,14 @@ enum ClaimProof {
     }
 }
 
-/// The seed's `subkey_tag` (§5.2), withdrawn by the project: whoever issues such a key may show its holder
-/// the account's own.
+/// The seed's `subkey_tag` (§5.2), withdrawn by the project, because issuing such a key may reveal the
+/// account's own key to its holder.
 package enum SubkeyTag {
     private static let hashKey = Secret("OxenSSSubkey".utf8)
 
     /// D = m·A, where m = ((c + BLAKE2b(c ‖ A)) mod 2^256) mod L.
     ///
-    /// - Returns: `nil` where A is no point of the group, or the product is none.
+    /// - Returns: `nil` if A or the product is not a point of the group.
     static func verifyingKey(_ tag: Secret, of account: Ed25519PublicKey) -> Ed25519PublicKey? {
         let hash = ScalarHash.blake2b([tag, account.bytes], key: hashKey, count: EdwardsScalar.byteCount)
         let sum = Secret(count: 2 * EdwardsScalar.byteCount) { out in
@@ -92,7 +93,7 @@ package enum SubkeyTag {
         return EdwardsPoint.product(EdwardsScalar.reduced(sum), account)
     }
 
-    /// The sum of two little-endian numbers of 32 bytes, whose last carry is lost as it was in the issuers'
+    /// The sum of two little-endian numbers of 32 bytes. The last carry is dropped, as in the issuers'
     /// library; the upper half stays zero.
     private static func add(
         _ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer,

@@ -10,7 +10,7 @@ package enum OnionCipher: String, Sendable, Hashable, CaseIterable {
     /// AES-256-GCM with a nonce of 12 bytes: older ones.
     case aesGCM = "aes-gcm"
 
-    /// By `enc_type`; AES-GCM where there is none.
+    /// Chosen by `enc_type`; AES-GCM if it is absent.
     package init?(encType: String?) {
         switch encType {
         case "xchacha20", "xchacha20-poly1305": self = .xchacha20
@@ -22,10 +22,10 @@ package enum OnionCipher: String, Sendable, Hashable, CaseIterable {
     package var nonceBytes: Int { self == .xchacha20 ? XChaCha20Poly1305.nonceBytes : 12 }
     package static let tagBytes = 16
 
-    /// The key of both directions, which needs to know who is the client.
+    /// The key for both directions. Its derivation needs to know which side is the client.
     ///
     /// - Parameter isClient: whether the private key is the client's.
-    /// - Returns: 32 bytes; `nil` for a public key of no use.
+    /// - Returns: 32 bytes; `nil` for an unusable public key.
     package func key(
         _ own: X25519KeyPair, with other: UnsafeRawBufferPointer, isClient: Bool
     ) -> Secret? {
@@ -40,7 +40,7 @@ package enum OnionCipher: String, Sendable, Hashable, CaseIterable {
     }
 
     /// - Parameter key: 32 bytes. `nonce`: ``nonceBytes``, never used twice with one key. Another length is a
-    ///   bug of ours.
+    ///   programming error.
     package func seal(_ plain: UnsafeRawBufferPointer, key: Secret, nonce: [UInt8]) -> Secret {
         precondition(nonce.count == nonceBytes)
         return Secret(count: nonce.count + plain.count + Self.tagBytes) { out in
@@ -58,7 +58,7 @@ package enum OnionCipher: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// - Returns: `nil` for another key, and for changed or cut bytes.
+    /// - Returns: `nil` for another key, and for changed or truncated bytes.
     package func open(_ sealed: UnsafeRawBufferPointer, key: Secret) -> Secret? {
         guard sealed.count >= nonceBytes + Self.tagBytes else { return nil }
         let nonce = UnsafeRawBufferPointer(rebasing: sealed[..<nonceBytes])
@@ -103,7 +103,7 @@ package enum OnionCipher: String, Sendable, Hashable, CaseIterable {
                 tag: Array(sealed[end...]))
             return Secret(try AES.GCM.open(box, using: key.reveal { SymmetricKey(data: Array($0)) }))
         } catch {
-            // Whatever does not open, it is the same to the peer.
+            // The peer gets the same answer whatever the reason was.
             return nil
         }
     }

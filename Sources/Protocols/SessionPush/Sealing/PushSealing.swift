@@ -2,7 +2,7 @@ import Primitives
 import PushModel
 import WireFormats
 
-/// What stands around `enc_payload` in what is handed to a push service (§8.3).
+/// The text around `enc_payload` in the payload for a push service (§8.3).
 struct Envelope {
     let before: [UInt8]
     let after: [UInt8]
@@ -20,9 +20,9 @@ struct Envelope {
 
 /// Seals one message for the devices of its account (§8.1, §8.2).
 ///
-/// The plaintext is a bencoded list: what describes the message, and the message itself where the device
-/// wants it and it is short enough. It is written once for devices in a row that get the same of the message;
-/// each has its own key and nonce. All of it is written, sealed and spelled in memory that no array or string
+/// The plaintext is a bencoded list: a description of the message, and the message itself if the device wants
+/// it and it is short enough. It is written once for consecutive devices that get the same content; each
+/// device has its own key and nonce. Writing, sealing and base64 all happen in memory that no array or string
 /// shares.
 struct PushSealing: ~Copyable {
     private let style: SessionPolicy.MetadataStyle
@@ -30,10 +30,10 @@ struct PushSealing: ~Copyable {
     private let room: UnsafeMutableRawBufferPointer
     /// What stands in it.
     private var plain: (part: Part, count: Int)?
-    /// How much of it was written at most.
+    /// The most bytes of it that have been written.
     private var written = 0
 
-    /// What is told of the message itself.
+    /// How the message itself is described.
     private enum Part {
         case whole
         /// Its length, and that it is too long.
@@ -45,7 +45,7 @@ struct PushSealing: ~Copyable {
         (self.style, self.room) = (style, room)
     }
 
-    /// Lends what seals one message, with memory for its plaintext that is wiped afterwards.
+    /// Lends a value that seals one message, with memory for the plaintext that is wiped afterwards.
     static func lend(
         _ style: SessionPolicy.MetadataStyle, for push: StoragePush, _ body: (inout PushSealing) -> Void
     ) {
@@ -61,8 +61,8 @@ struct PushSealing: ~Copyable {
     /// Seals, and puts the base64 of nonce ‖ ciphertext ‖ tag into an envelope.
     ///
     /// - Parameters:
-    ///   - push: the same each time.
-    ///   - most: a longer message does not go along; at most ``SessionLimits/pushMessageBytes``.
+    ///   - push: the same for each device.
+    ///   - most: a longer message is left out; at most ``SessionLimits/pushMessageBytes``.
     ///   - key: the device's, 32 bytes. A nonce is drawn from the world.
     mutating func payload(
         _ push: StoragePush, wantsData: Bool, most: Int = SessionLimits.pushMessageBytes,
@@ -74,7 +74,7 @@ struct PushSealing: ~Copyable {
         let text = envelope.before.count..<envelope.before.count + Base64.encodedCount(sealed)
         return Secret(count: text.upperBound + envelope.after.count) { out in
             out.copyBytes(from: envelope.before)
-            // Sealed at the end of the text's own room, and spelled from there on.
+            // Sealed at the end of the text's own memory, and encoded from there.
             let room = UnsafeMutableRawBufferPointer(rebasing: out[text])
             Self.seal(
                 plain, key: key, nonce: (world.random(), world.random(), world.random()),
@@ -112,13 +112,14 @@ struct PushSealing: ~Copyable {
         return UnsafeRawBufferPointer(rebasing: room[..<(plain?.count ?? 0)])
     }
 
-    /// What describes a message takes at most so many bytes: both ids, five numbers and the words around.
+    /// The most bytes that the description of a message takes: both ids, five numbers and the text around
+    /// them.
     private static let metadataBytes =
         2 * SessionLimits.accountBytes + SessionLimits.hashBytes.upperBound + 200
 
     /// - Parameters:
-    ///   - withData: whether the message goes along.
-    ///   - length: of a message that was wanted.
+    ///   - withData: whether the message is included.
+    ///   - length: of the message, if the device wanted it.
     /// - Returns: bytes written, padded.
     private func write(_ push: StoragePush, withData: Bool, _ length: Int?) -> Int {
         var writer = PlainWriter(room)
@@ -141,7 +142,7 @@ struct PushSealing: ~Copyable {
         return count
     }
 
-    /// A bencoded string whose content is JSON, spaced as deployed servers space it.
+    /// A bencoded string whose content is JSON, with the spaces that deployed servers write.
     private static func writeJSON(
         _ push: StoragePush, _ length: Int?, isTooLong: Bool, to writer: inout PlainWriter
     ) {
@@ -165,7 +166,7 @@ struct PushSealing: ~Copyable {
         writer.fill(place)
     }
 
-    /// The same as a bencoded dictionary. One with a length has no message behind it.
+    /// The same as a bencoded dictionary. If it holds a length, no message follows it.
     private static func writeDictionary(
         _ push: StoragePush, _ length: Int?, to writer: inout PlainWriter
     ) {
@@ -227,8 +228,8 @@ private struct PlainWriter {
     }
 
     mutating func digits(_ value: UInt64) {
-        // From the last on and two at a time, into room for as many as there can be: each division waits for
-        // the one before, and a message has two times of thirteen digits.
+        // Written from the last digit, two at a time, into room for the longest number: each division waits
+        // for the one before, and a message has two times of thirteen digits.
         withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { room in
             var (rest, first) = (value, 20)
             while rest >= 10 {
@@ -258,7 +259,7 @@ private struct PlainWriter {
         return at
     }
 
-    /// Writes the length of all that was written behind the room.
+    /// Writes the length of everything written after that room.
     mutating func fill(_ place: Int) {
         let end = at
         precondition((100...999).contains(end - place - 4), "three digits")

@@ -2,20 +2,20 @@ package import Primitives
 package import PushModel
 import WireFormats
 
-/// A v4 onion request as it reaches the push server (§7).
+/// A v4 onion request as the push server receives it (§7).
 package enum SessionOnion {
     /// What was inside.
     package struct Opened: Sendable {
-        /// `nil`: the inner layer is malformed, which is said with ``OnionReplyKey/malformed(_:)``.
+        /// `nil`: the inner layer is malformed; the answer is ``OnionReplyKey/malformed(_:)``.
         package let request: InnerRequest?
         package let reply: OnionReplyKey
     }
 
-    /// Opens the outer layer, and reads the inner one.
+    /// Opens the outer layer and reads the inner one.
     ///
     /// - Parameter body: length of the ciphertext (four bytes, little-endian) ‖ ciphertext ‖ JSON.
-    /// - Throws: `.bodyTooLarge`, or `.malformedOnion` where there is no key to answer with; then the answer
-    ///   is a plain 400.
+    /// - Throws: `.bodyTooLarge`, or `.malformedOnion` if there is no key to answer with; the answer is then
+    ///   a plain 400.
     package static func open(
         _ body: UnsafeRawBufferPointer, key: X25519KeyPair
     ) throws(SessionError) -> Opened {
@@ -38,8 +38,8 @@ package enum SessionOnion {
             reply: OnionReplyKey(cipher: layer.cipher, key: shared))
     }
 
-    /// What the JSON says that stands behind the ciphertext. The last storage server passes its own routing
-    /// on with it, which is ignored.
+    /// The content of the JSON after the ciphertext. The last storage server also puts its own routing there,
+    /// which is ignored.
     private struct Layer {
         let cipher: OnionCipher
         let publicKey: Secret
@@ -87,16 +87,16 @@ enum EphemeralKey {
     }
 }
 
-/// A request out of an onion request (§7.2).
+/// A request from inside an onion request (§7.2).
 package struct InnerRequest: Sendable {
-    /// In upper case.
+    /// In capital letters.
     package let method: String
     /// Without query, percent-decoded.
     package let path: String
     package let contentType: String?
     package let body: Secret
 
-    /// `nil` for what is malformed.
+    /// `nil` if it is malformed.
     ///
     /// - Parameter plain: a bencoded list of one or two strings: JSON, and the body.
     package init?(_ plain: UnsafeRawBufferPointer) {
@@ -122,7 +122,7 @@ package struct InnerRequest: Sendable {
         self.body = Secret(copying: body)
     }
 
-    /// Up to the query, percent-decoded. `nil`: a broken escape, or no UTF-8.
+    /// Up to the query, percent-decoded. `nil`: a broken escape, or not UTF-8.
     private static func path(_ endpoint: [UInt8]) -> String? {
         var (out, at) = ([UInt8](), 0)
         while at < endpoint.count, endpoint[at] != 0x3F {
@@ -175,27 +175,27 @@ package struct InnerRequest: Sendable {
     }
 }
 
-/// Seals the reply to one onion request, with the key of the request and a nonce of its own (§7.1).
+/// Seals the reply to one onion request, with the request's key and a fresh nonce (§7.1).
 package struct OnionReplyKey: Sendable {
     let cipher: OnionCipher
     let key: Secret
 
     /// - Parameter code: the status; `body` may be empty.
-    /// - Returns: nonce ‖ ciphertext ‖ tag, which go out as they are.
+    /// - Returns: nonce ‖ ciphertext ‖ tag, which are sent as they are.
     package func seal(
         code: Int, contentType: String?, body: UnsafeRawBufferPointer, _ world: World
     ) -> Secret {
         seal(code: code, contentType: contentType, body: body, nonce: world.randomBytes(cipher.nonceBytes))
     }
 
-    /// What a malformed inner layer is answered.
+    /// The answer to a malformed inner layer.
     package func malformed(_ world: World) -> Secret {
         withBytes(Array(SessionError(.malformedOnionRequest).sentence.utf8)) {
             seal(code: 400, contentType: "text/plain; charset=utf-8", body: $0, world)
         }
     }
 
-    /// The same with a nonce of the caller's, which must never be used again.
+    /// The same with the caller's nonce, which must never be used again.
     package func seal(
         code: Int, contentType: String?, body: UnsafeRawBufferPointer, nonce: [UInt8]
     ) -> Secret {
@@ -207,7 +207,8 @@ package struct OnionReplyKey: Sendable {
         return plain.takeSecret().reveal { cipher.seal($0, key: key, nonce: nonce) }
     }
 
-    /// Spaced as deployed servers space it. A content type is one of ours and needs no escape.
+    /// With the spaces that deployed servers write. The content type is one of our own constants and needs no
+    /// escape.
     private static func head(_ code: Int, _ contentType: String?) -> [UInt8] {
         let headers = contentType.map { #"{"content-type": "\#($0)"}"# } ?? "{}"
         return Array(#"{"code": \#(code), "headers": \#(headers)}"#.utf8)

@@ -11,7 +11,7 @@ public struct AccountID: Sendable {
         self.bytes = bytes
     }
 
-    /// Of a person, whose key is one of X25519; all other prefixes stand before a key of Ed25519.
+    /// Of a person, whose key is an X25519 key; all other prefixes precede an Ed25519 key.
     package static let personPrefix: UInt8 = 0x05
 
     package var prefix: UInt8 { bytes.reveal { $0[0] } }
@@ -21,6 +21,6 @@ public struct AccountID: Sendable {
         bytes.reveal { Secret(copying: UnsafeRawBufferPointer(rebasing: $0[1...])) }
     }
 
-    /// In time that depends on lengths alone.
+    /// Takes time that depends on lengths alone.
     public static func == (left: AccountID, right: AccountID) -> Bool { left.bytes == right.bytes }
 }

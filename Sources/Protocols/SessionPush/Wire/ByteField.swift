@@ -2,9 +2,9 @@ import PushModel
 import WireFormats
 
 /// A byte field of JSON: hex digits of either case, or base64 with or without its padding (§2). Base64url is
-/// refused, and so are the bytes themselves, which a deployed server takes by accident.
+/// refused, and so are raw bytes, which a deployed server accepts by accident.
 enum ByteField {
-    /// - Returns: exactly so many bytes; `nil` for anything else.
+    /// - Returns: exactly that many bytes; `nil` for anything else.
     static func decode(_ text: JSONStringSlice, count: Int) -> Secret? {
         guard text.raw.count <= SessionLimits.fieldBytes else { return nil }
         if !text.hasEscapes { return decode(text.raw, count: count) }
@@ -36,8 +36,8 @@ enum ByteField {
         return isBase64 ? bytes : nil
     }
 
-    /// Writes the bits of one digit behind those of the other, and leaves out those of the last that make no
-    /// whole byte. - Returns: whether all are digits.
+    /// Writes the bits of the digits one after another, and drops the last ones if they make no whole byte.
+    /// Returns whether all are digits.
     static func bits(
         _ text: UnsafeRawBufferPointer, _ each: UInt32, into out: UnsafeMutableRawBufferPointer,
         _ value: (UInt8) -> UInt8?

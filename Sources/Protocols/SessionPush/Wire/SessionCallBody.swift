@@ -7,10 +7,10 @@ package struct SessionCallBody: Sendable {
     package let elements: [Result<SessionInbound, SessionError>]
     package let isArray: Bool
 
-    /// Reads the body. Whatever is wrong with it as a whole is thrown, what is wrong with one element stands
-    /// in its place.
+    /// Reads the body. A fault of the whole body is thrown; a fault of one element takes that element's
+    /// place.
     ///
-    /// - Parameter body: borrowed for the length of the call.
+    /// - Parameter body: borrowed for the duration of the call.
     /// - Throws: `.bodyTooLarge`, `.malformedBody`, `.tooManyElements`, `.unknownPath` for an onion request.
     package init(
         _ endpoint: SessionEndpoint, by way: SessionInbound.Way, _ body: UnsafeRawBufferPointer
@@ -62,22 +62,22 @@ package struct SessionCallBody: Sendable {
     }
 }
 
-/// What the relay says of one element.
+/// The relay's answer to one element.
 package enum SessionReply: Sendable, Hashable {
     case added
     case updated
-    /// Whether there was something to remove.
+    /// Whether there was anything to remove.
     case removed(Bool)
-    /// A message of a storage server was taken; nobody hears of it. `restAfter`: the account has more rows,
-    /// behind that revision.
+    /// A storage server's message was taken; no answer is sent. `restAfter`: the account has more rows, after
+    /// that revision.
     case taken(restAfter: UInt64?)
 }
 
-/// Bodies of answers (§3.2). All of them go out with status 200, refusals too.
+/// Bodies of answers (§3.2). All of them are sent with status 200, refusals too.
 package enum CallReply {
     package static let contentType = "application/json"
 
-    /// - Parameter isArray: as the call was.
+    /// - Parameter isArray: whether the call was an array.
     package static func body(_ results: [Result<SessionReply, SessionError>], isArray: Bool) -> [UInt8] {
         var writer = JSONWriter(reserving: 64 * results.count + 2)
         if isArray { writer.beginArray() }
@@ -91,7 +91,7 @@ package enum CallReply {
         return writer.bytes
     }
 
-    /// What a call is answered that is refused as a whole.
+    /// The answer to a call that is refused as a whole.
     package static func body(_ error: SessionError) -> [UInt8] { body([.failure(error)], isArray: false) }
 
     private static func write(_ reply: SessionReply, to writer: inout JSONWriter) {

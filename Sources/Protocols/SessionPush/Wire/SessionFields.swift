@@ -1,9 +1,9 @@
 import PushModel
 import WireFormats
 
-/// The members of one element of a call, as they were written. Borrowed from the body.
+/// The members of one element of a call, as the caller wrote them. Borrowed from the body.
 ///
-/// Of members of one name the last counts, and `null` is as good as absent; what nobody knows is passed over.
+/// If a name occurs more than once, the last member counts. `null` means absent. Unknown members are ignored.
 struct SessionFields {
     private(set) var account: Value?
     private(set) var sessionKey: Value?
@@ -82,7 +82,7 @@ struct SessionFields {
         return value.raw.count == 4
     }
 
-    /// Strictly rising.
+    /// Strictly ascending.
     static func namespaceList(_ value: Value?) throws(SessionError) -> [Int16] {
         let name: StaticString = "namespaces"
         guard let value else { throw SessionError(.missingField, field: name) }
@@ -114,7 +114,7 @@ struct SessionFields {
         return service
     }
 
-    /// The member `token`; others are passed over.
+    /// The member `token`; others are ignored.
     static func token(_ value: Value?, for service: SessionService) throws(SessionError) -> Secret {
         guard let value else { throw SessionError(.missingField, field: "service_info") }
         guard value.kind == .object else { throw SessionError(.malformedField, field: "service_info") }
@@ -129,7 +129,7 @@ struct SessionFields {
                         continue
                     }
                     let text = try reader.readString()
-                    // A long one is refused below, and not copied here.
+                    // A token that is too long is refused below, and not copied here.
                     let isLong = text.raw.count > SessionLimits.tokenBytes.upperBound
                     token = isLong ? Secret([]) : text.secret()
                 } else {

@@ -1,7 +1,7 @@
 package import PushModel
 import WireFormats
 
-/// What an element of either call says of who signs it, and for which device (§3.1, §3.3).
+/// What an element of either call says about its signer and its device (§3.1, §3.3).
 package struct SessionClaim: Sendable {
     package let account: AccountID
     /// Of a person; another account's key is in its id.
@@ -40,8 +40,8 @@ package struct SessionClaim: Sendable {
                 account.prefix == AccountID.personPrefix
                 ? try SessionFields.bytes(fields.sessionKey, "session_ed25519", SessionLimits.keyBytes) : nil
             subaccount = try Self.subaccount(fields)
-            // Of the withdrawn scheme (§5.2): what has another form is none. Deployed servers never look at
-            // the field, and a deployed client once had its subaccount there.
+            // Of the withdrawn scheme (§5.2): a value of another form counts as absent. Deployed servers
+            // never look at the field, and a deployed client once put its subaccount there.
             subkeyTag =
                 subaccount == nil
                 ? try? SessionFields.optionalBytes(
@@ -77,11 +77,11 @@ package struct SessionClaim: Sendable {
     }
 }
 
-/// One element of `POST /subscribe`: parsed and bounded, not yet believed.
+/// One element of `POST /subscribe`: parsed and bounded, not yet verified.
 package struct SubscribeForm: Sendable {
     package let claim: SessionClaim
     package let encryptionKey: Secret
-    /// Strictly rising.
+    /// Strictly ascending.
     package let namespaces: [Int16]
     package let wantsData: Bool
 

@@ -1,11 +1,11 @@
-/// What the relay is told: parsed and bounded, not yet believed.
+/// What the relay receives: parsed and bounded, not yet verified.
 package enum SessionInbound: Sendable {
-    /// How a call came: through the storage network everybody has the same few addresses.
+    /// How a call arrived: callers that come through the storage network all share a few addresses.
     package enum Way: Sendable, Hashable { case plain, onion }
 
     case subscribe(SubscribeForm, by: Way)
     case unsubscribe(UnsubscribeForm, by: Way)
-    /// A message, and behind which revision the account's rows are read: 0 for all of them.
+    /// A message, and the revision after which the account's rows are read: 0 for all of them.
     case notified(StoragePush, after: UInt64 = 0)
 }
 
@@ -24,9 +24,9 @@ package enum SessionEndpoint: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Checks what a request's head alone tells.
+    /// Checks what can be checked from a request's head alone.
     ///
-    /// - Parameter path: without query, behind the instance's own route.
+    /// - Parameter path: without query, and without the instance's own route in front.
     /// - Throws: `.unknownPath`, `.wrongMethod`.
     package static func find(
         method: String, path: String, in known: [SessionEndpoint] = Self.allCases

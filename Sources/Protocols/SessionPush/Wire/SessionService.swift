@@ -8,10 +8,10 @@ package enum SessionService: String, Sendable, Hashable, CaseIterable {
     case apnsSandbox = "apns-sandbox"
     /// Google's FCM.
     case firebase
-    /// Reserved: no app of a relay has it yet, and whoever names it is refused.
+    /// Reserved: no app of a relay uses it yet, and calls that name it are refused.
     case huawei
 
-    /// Which of Apple's two services, told by the name.
+    /// Which of Apple's two services the name means.
     package var environment: Environment? {
         switch self {
         case .apns: .production
@@ -31,7 +31,7 @@ package enum SessionService: String, Sendable, Hashable, CaseIterable {
 
     package var isApple: Bool { environment != nil }
 
-    /// Whether a token has the form that the service gives: APNs 64 hex digits, the others visible ASCII.
+    /// Whether a token has the service's form: 64 hex digits for APNs, visible ASCII for the others.
     package func takes(_ token: Secret) -> Bool {
         guard SessionLimits.tokenBytes.contains(token.count) else { return false }
         return token.reveal { bytes in

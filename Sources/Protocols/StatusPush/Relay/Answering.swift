@@ -7,7 +7,7 @@ extension StatusRelay {
     ) async throws(StatusError) -> StatusVerdict {
         let people = query.people
         let answer = try await readers.taking { () throws(StatusError) in try await tell(of: people) }
-        // Whether somebody is registered here is nobody's business who does not know already.
+        // The relay does not tell a stranger whether somebody is registered here.
         guard !answer.info.isEmpty || policy.isStatusGo else {
             // Clients ask for one person at a time.
             let isOne = query.publicKeys.count == 1 && people.count == 1
@@ -21,7 +21,7 @@ extension StatusRelay {
             reply: .now(StatusReply(to: inbound.signer, .query(response))), notes: [NoteCode("status.query")])
     }
 
-    /// Those that registered last first: where there is no room for all, they are the ones in use.
+    /// The latest registrations come first: if there is no room for all, these are the ones in use.
     private func tell(of people: [Secret]) async throws(StatusError) -> QueryAnswer {
         var answer = QueryAnswer()
         var bytes = StatusLimits.readBytes

@@ -1,15 +1,15 @@
 package import PushModel
 
-/// Topics that are followed for nobody any more.
+/// Followed topics that nobody needs any more.
 extension StatusRelay {
-    /// What is to go of a page of followed topics (``StatusKeys/followed``): those of people of whom no
-    /// registration is left, because the push service refused their tokens, because an operator had them
-    /// forgotten, or because their last two installations unregistered in one moment.
+    /// The entries to delete from a page of followed topics (``StatusKeys/followed``): topics of people who
+    /// have no registration left, because the push service refused their tokens, because an operator had them
+    /// forgotten, or because their last two installations unregistered at the same moment.
     ///
-    /// Each change stands for itself: one that is refused has met a registration.
+    /// The changes are independent: one is refused if somebody registered in the meantime.
     package func unneeded(among page: [Record]) async throws(StatusError) -> [Change] {
         var changes: [Change] = []
-        // Both topics of a person are written in one commit, and so stand beside each other.
+        // Both topics of a person are written in one commit, so they are next to each other.
         var last: (person: Secret, isRegistered: Bool)?
         for record in page {
             guard let person = FollowedTopic(record)?.person else { continue }
@@ -23,13 +23,14 @@ extension StatusRelay {
         return changes
     }
 
-    /// What ends the following of a person's topics; nothing while an installation is registered.
+    /// The changes that stop following a person's topics; none while an installation is registered.
     ///
-    /// - Parameter installation: one that does not count.
+    /// - Parameter installation: one that is not counted.
     func unfollowing(
         _ person: Secret, besides installation: Secret? = nil
     ) async throws(StatusError) -> [Change] {
-        // Before the registrations: who registers in between writes the topics anew, and this is refused.
+        // Read before the registrations: a person who registers in the meantime writes the topics again, and
+        // this change is then refused.
         let topics = [WakuTopic.query(of: person), WakuTopic.prefixedQuery(of: person)]
         let followed = try await find(topics.map { keys.topic($0) }).compactMap(\.self)
         guard !followed.isEmpty,

@@ -2,24 +2,24 @@ package import PushModel
 import Secp256k1Keys
 import WireFormats
 
-/// Pushes of one request that a gateway (gorush) sends, and nobody owes.
+/// Pushes of one request that a gateway (gorush) sends; the relay does not owe them.
 ///
-/// The request is remembered before the gateway is asked; then ``StatusReply/settled(failed:)`` has the
-/// reply.
+/// The request is remembered before the gateway is called; afterwards ``StatusReply/settled(failed:)`` gives
+/// the reply.
 package struct GatewayHandover: Sendable {
     /// One notification of a gateway's `POST /api/push`.
     package struct Push: Sendable {
         /// The JSON object.
         package let notification: Secret
-        /// By which the gateway names it in `logs`; it may hide a part of it.
+        /// The gateway names it by this in `logs`, and may hide a part of it.
         package let token: Secret
-        /// Whether it is one of Apple's; else it is one of Google's.
+        /// Whether the token is Apple's; else it is Google's.
         package let isApple: Bool
-        /// Whether it names a topic, which gateways may count.
+        /// Whether it has a topic, which gateways may count.
         package let hasTopic: Bool
-        /// The registration, which ends with its token.
+        /// The registration, which ends when its token does.
         package let record: RecordKey
-        /// Whether it is still the one that this was made from.
+        /// Whether it is still the registration that this was made from.
         package let isUnchanged: Condition
 
         package init(
@@ -37,19 +37,19 @@ package struct GatewayHandover: Sendable {
 
     /// Apple's first, then Google's.
     package let pushes: [Push]
-    /// The report of each, by its place in the response.
+    /// The report for each, by its place in the response.
     let places: [Int]
-    /// What to change when nothing of it was sent: the same bytes may come again then. Of a part that failed
-    /// a sender asks with other bytes, because nobody knows here what the gateway has sent.
+    /// The changes to make if nothing was sent: the same bytes may then come again. If only a part failed, a
+    /// sender asks again with other bytes, because the relay cannot know what the gateway has sent.
     package let reopening: Change
 }
 
 extension StatusReply {
-    /// The reply once the gateway has answered. Before that it says of all that they failed.
+    /// The reply once the gateway has answered. Before that it reports all as failed.
     ///
     /// - Parameters:
-    ///   - failed: places in the handover of what the gateway did not take.
-    ///   - dead: those of them whose registration has ended with its token.
+    ///   - failed: places in the handover of the notifications that the gateway did not take.
+    ///   - dead: those of them whose token is dead, so that the registration has ended.
     package func settled(failed: Set<Int>, dead: Set<Int> = []) -> StatusReply {
         guard let handover, case .request(var response) = body else { return self }
         for (index, place) in handover.places.enumerated() {
@@ -64,7 +64,7 @@ extension StatusReply {
     }
 }
 
-/// Delivery through a gateway of the operator's.
+/// Delivery through the operator's own gateway.
 extension StatusRelay {
     func handOver(
         _ judged: [JudgedEntry], of request: PushNotificationRequest, to sender: PublicPoint,
@@ -95,12 +95,12 @@ extension StatusRelay {
 }
 
 extension StatusPayload {
-    /// As deployed servers write it, members in their order; the seed's keys and a number of its own beside
-    /// them unless the instance is to do as those do, literally.
+    /// As deployed servers write it, with the members in the same order. The seed's keys and a number of our
+    /// own are added, unless the instance is to copy the deployed servers literally.
     ///
-    /// - Parameter id: by which the gateway names it in `logs`.
-    /// - Returns: `nil` for a kind of token that gateways have no number for, and for an app that is none of
-    ///   the instance's.
+    /// - Parameter id: the gateway names it by this in `logs`.
+    /// - Returns: `nil` for a kind of token for which gateways have no number, and for an app that the
+    ///   instance does not serve.
     func gatewayPush(
         to device: StatusRelay.JudgedEntry.Device, _ policy: StatusPolicy, id: Int
     ) -> GatewayHandover.Push? {

@@ -1,16 +1,17 @@
 package import PushModel
 
-/// Registrations that notifications name, each once, and which notifications name each.
+/// The registrations that notifications name, each once, with the notifications that name them.
 package struct NamedEntries: Sendable {
     package private(set) var names: [RecordKey] = []
-    /// Of each name the places of its notifications, in their order.
+    /// For each name, the places of its notifications in order.
     package private(set) var places: [[Int]] = []
 
     package init(_ entries: [PushNotification], _ keys: StatusKeys) {
         var known: [Digest16: Int] = [:]
         for (place, entry) in entries.enumerated() {
             let name = keys.registration(of: entry.publicKey, installation: entry.installationID)
-            // Half of a hash of 32 bytes: whoever made two names of one half would only hide their own.
+            // Half of a hash of 32 bytes: somebody who made two names with the same half would only hide
+            // their own.
             let half = name.name.reveal { Digest16(UnsafeRawBufferPointer(rebasing: $0.prefix(16))) }
             if let index = half.flatMap({ known[$0] }) {
                 places[index].append(place)

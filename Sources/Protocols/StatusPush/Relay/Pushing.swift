@@ -44,7 +44,7 @@ extension StatusRelay {
         )
     }
 
-    /// Without a report. Deployed servers push what has an unassigned type as a mention.
+    /// Without a report. Deployed servers push a notification of an unassigned type as a mention.
     func isPassedOver(_ type: PushNotification.Kind) -> Bool {
         switch type {
         case .message, .mention, .requestToJoinCommunity: false
@@ -53,7 +53,7 @@ extension StatusRelay {
         }
     }
 
-    /// What is to be reported of a notification, and where it goes besides.
+    /// The report about a notification, and where the notification goes.
     struct JudgedEntry: Sendable {
         let entry: PushNotification
         var report: PushNotificationReport
@@ -66,7 +66,7 @@ extension StatusRelay {
                 success: false, publicKey: entry.publicKey, installationID: entry.installationID)
         }
 
-        /// A device that wants it, without what it took to find that out: its lists.
+        /// A device that wants it, without its lists, which are needed only to find that out.
         struct Device: Sendable {
             let record: Record
             let row: StatusRow
@@ -76,7 +76,7 @@ extension StatusRelay {
             }
         }
 
-        /// The report when it could not be handed on.
+        /// The report if it could not be handed on.
         var failed: PushNotificationReport {
             var report = report
             report.success = false
@@ -85,10 +85,10 @@ extension StatusRelay {
         }
     }
 
-    /// The notifications of a request that are reported of, judged in their order.
+    /// The notifications of a request that get a report, judged in order.
     ///
-    /// However often a registration is named, it is read once; and of a few at a time more is held than what
-    /// a push is made of.
+    /// A registration is read once, however often it is named. Only a few registrations at a time are held in
+    /// full; of the others only the part that a push is made of.
     private func judge(_ request: PushNotificationRequest) async throws(StatusError) -> [JudgedEntry] {
         var judged = request.requests.filter { !isPassedOver($0.type) }.map { JudgedEntry($0) }
         let named = NamedEntries(judged.map(\.entry), keys)
@@ -115,14 +115,14 @@ extension StatusRelay {
             return
         }
         judged.report.success = true
-        // Who is blocked does not learn of it.
+        // A blocked sender does not learn of it.
         guard row.registration.wants(entry, policy), row.registration.enabled || policy.isStatusGo else {
             return
         }
         judged.device = JudgedEntry.Device(record, row)
     }
 
-    /// `nil` where the instance has no way to such a device.
+    /// `nil` if the instance has no way to such a device.
     private func push(
         _ entry: PushNotification, to device: JudgedEntry.Device, of request: PushNotificationRequest,
         _ now: UnixTime
@@ -153,7 +153,7 @@ extension StatusRelay {
         }
     }
 
-    /// A report, and the push on whose first outcome it waits.
+    /// A report, and the push whose first outcome it waits for.
     private struct Draft: Sendable {
         let base: PushNotificationReport
         let push: Int?
@@ -167,12 +167,12 @@ extension StatusRelay {
             guard let push, push < outcomes.count else { return base }
             var report = base
             switch outcomes[push] {
-            // What is still owed is delivered later, so it must not be reported as failed.
+            // A push that is still owed is delivered later, so it must not be reported as failed.
             case .known(.accepted), .pending: break
             case .known(.unregistered):
                 report.success = false
                 report.error = .notRegistered
-            // Withdrawn: the sender asks again, here or elsewhere.
+            // Withdrawn: the sender asks again, here or at another server.
             case .known(.retry), .known(.rejected), .known(.misconfigured), .dropped:
                 report.success = false
                 report.error = .internalError
@@ -190,8 +190,8 @@ extension PushNotificationRegistration {
             return false
         }
         let isBlockedChat = blockedChatList.contains { $0 == entry.chatID }
-        // The text: no chat of that list triggers a notification, of whatever kind. Deployed servers look at
-        // it for messages alone.
+        // The specification says that no chat of that list triggers a notification of any kind. Deployed
+        // servers apply it to messages only.
         if isBlockedChat, entry.type == .message || !policy.isStatusGo { return false }
         switch entry.type {
         case .message: return !mutedChatList.contains { $0 == entry.chatID }

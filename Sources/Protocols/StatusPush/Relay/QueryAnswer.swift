@@ -1,13 +1,13 @@
 package import PushModel
 package import Secp256k1Keys
 
-/// What a query is answered with, within a budget of bytes: how much a person has registered decides how much
-/// is told, and never how long a message is.
+/// The answer to a query, within a budget of bytes: what a person has registered decides how much is told,
+/// but never how long a message is.
 ///
-/// A list that is too long for one response is told in parts, each with all else of its registration: readers
-/// try the entries that they are given, and take a part without theirs for nothing.
+/// A list that is too long for one response is sent in parts, each with everything else of its registration:
+/// readers try the entries that they get, and ignore a part without one of theirs.
 package struct QueryAnswer: Sendable {
-    /// Each fits into a response by itself.
+    /// Each of them fits into a response.
     package private(set) var info: [PushNotificationQueryInfo] = []
     private var left: Int
     private let partBytes: Int
@@ -17,13 +17,13 @@ package struct QueryAnswer: Sendable {
         self.partBytes = min(partBytes, bytes)
     }
 
-    /// Nothing more is told.
+    /// Nothing more is added.
     package private(set) var isFull = false
 
-    /// Tells of one registration, if there is room; of a list that does not fit its beginning.
+    /// Adds one registration if there is room; if its list does not fit, the beginning of the list.
     ///
-    /// Token or list, never both: the list where contacts alone may send, and by the text also where there
-    /// is one. Deployed servers go by the flag, and deployed clients send no list without it.
+    /// Token or list, never both: the list if only contacts may send, and, by the specification, also if
+    /// there is a list. Deployed servers go by the flag, and deployed clients send no list without it.
     package mutating func add(_ row: StatusRow, _ policy: StatusPolicy) {
         let registration = row.registration
         var head = PushNotificationQueryInfo()
@@ -44,7 +44,7 @@ package struct QueryAnswer: Sendable {
                 put(part)
                 part = head
                 room = min(left, partBytes) - FieldRoom.element(head)
-                // Not even one fits: there is no room for another part.
+                // Not even one entry fits: there is no room for another part.
                 guard size <= room else { return isFull = true }
             }
             part.allowedKeyList.append(entry)
@@ -60,8 +60,8 @@ package struct QueryAnswer: Sendable {
         info.append(part)
     }
 
-    /// Whether somebody could open an access token in it: it is a box around a UUID. What is not is nothing
-    /// to anybody, and may be of any length.
+    /// Whether it could hold an access token for somebody: a box around a UUID. Anything else is useless to
+    /// everybody, and may be of any length.
     private static func mayOpen(_ entry: Secret) -> Bool {
         let frame = StatusLimits.nonceBytes + StatusLimits.tagBytes
         return (frame + 1...frame + StatusLimits.tokenTextBytes).contains(entry.count)
@@ -69,8 +69,8 @@ package struct QueryAnswer: Sendable {
 }
 
 extension StatusReply {
-    /// The signed application messages: one, or as many as a network carries one by one. Readers go by the
-    /// id of what is answered, which each of them bears.
+    /// The signed application messages: one, or as many as the network's size limit requires. Readers match
+    /// them by the id of the query, which each of them carries.
     package func messages(by key: Secp256k1KeyPair) -> [Secret] {
         switch body {
         case .registration(let response):

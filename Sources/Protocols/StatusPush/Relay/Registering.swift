@@ -22,12 +22,13 @@ extension StatusRelay {
             success: true, requestID: Secret(SHAKE256.hash64(box)))
         return Verdict(
             changes: change, reply: .now(StatusReply(to: inbound.signer, .registration(response))),
-            // Of the first the version was taken since it was looked at; the others met another registration.
+            // The first means that the version was taken since it was read; the others mean that another
+            // registration came first.
             refusal: { StatusError($0 == 0 ? .outdatedVersion : .overloaded) },
             notes: [NoteCode(registration.unregister ? "status.unregistered" : "status.registered")])
     }
 
-    /// What does not open proves nothing: it uses up nobody's share, and is met with silence. Deployed
+    /// A registration that does not open proves nothing: it is charged to nobody and not answered. Deployed
     /// servers answer it.
     private func open(_ box: Secret, of client: PublicPoint) throws(StatusError) -> Secret {
         do throws(StatusError) {
@@ -42,13 +43,13 @@ extension StatusRelay {
         if let wait = charge(toll) { throw .rateLimited(retryAfter: wait) }
     }
 
-    /// A key has proved itself by its signature and its box.
+    /// The signature and the box have proved the key.
     private static func payer(_ person: Secret) -> Payer {
         let half = person.reveal { Digest16(UnsafeRawBufferPointer(rebasing: $0.prefix(16))) }
         return half.map { .peer($0) } ?? .everybody
     }
 
-    /// - Returns: what is known under that name.
+    /// - Returns: what is stored under that name.
     private func checkVersion(
         _ registration: PushNotificationRegistration, _ name: RecordKey
     ) async throws(StatusError) -> Record? {
@@ -67,7 +68,8 @@ extension StatusRelay {
         _ registration: PushNotificationRegistration, by client: PublicPoint
     ) throws(StatusError) {
         let isAssigned = registration.tokenType == .apn || registration.tokenType == .firebase
-        // A kind that no service of the instance takes, as it is set up now, whatever else is wrong.
+        // A kind of token that no service of the instance takes at present; this is checked before everything
+        // else.
         guard isAssigned || policy.isStatusGo, policy.serves(registration.tokenType) else {
             throw StatusError(.unsupportedTokenType)
         }
@@ -82,8 +84,8 @@ extension StatusRelay {
         else { throw StatusError(.refusedGrant) }
     }
 
-    /// A device token goes into a path, or into JSON. One of Apple's that is not hexadecimal is taken, as
-    /// deployed servers take it; its first push ends the registration.
+    /// A device token goes into a path or into JSON. An Apple token that is not hexadecimal is accepted, as
+    /// in deployed servers; its first push ends the registration.
     private func isToken(_ registration: PushNotificationRegistration) -> Bool {
         let token = registration.deviceToken
         let isApple = registration.tokenType == .apn
@@ -113,7 +115,7 @@ extension StatusRelay {
             version: registration.version, touchedAt: now, body: StatusRow(person: person, registration).body)
         let topics = [WakuTopic.query(of: person), WakuTopic.prefixedQuery(of: person)]
         let known = try await find(topics.map { keys.topic($0) })
-        // Who is followed already costs no key of a topic, and does not wait for those who are not.
+        // People who are already followed need no new topic key, and do not wait for those who do.
         if known.contains(where: { $0.flatMap { FollowedTopic($0) } == nil }),
             !takesNewcomer()
         {
@@ -121,7 +123,7 @@ extension StatusRelay {
         }
         var changes: [Change] = [.put(record, if: .versionBelow(registration.version))]
         for (topic, known) in zip(topics, known) {
-            // Written anew each time, so that another installation's end does not take it away.
+            // Written again each time, so that another installation's end does not remove it.
             let key: Secret
             if let followed = known.flatMap({ FollowedTopic($0) }) {
                 key = followed.key
@@ -138,18 +140,19 @@ extension StatusRelay {
     @concurrent
     private static func derive(_ topic: WakuTopic) async -> Secret { TopicKey.derive(from: topic) }
 
-    /// The version stays, under a name that tells neither person nor installation, and nothing else does: on
-    /// first contact too, because else a registration from before could come again.
+    /// Only the version stays, under a name that reveals neither person nor installation. This holds on first
+    /// contact too, because otherwise an earlier registration could be replayed.
     private func unregistering(
         _ registration: PushNotificationRegistration, _ name: RecordKey, _ person: Secret, _ known: Record?
     ) async throws(StatusError) -> [Change] {
-        // A key that is nobody's here leaves a row behind, and keys cost nothing.
+        // A key without a registration here leaves a row behind, and keys cost nothing: it counts as a
+        // newcomer.
         guard known != nil || takesNewcomer() else { throw StatusError(.overloaded) }
         let now = world.now()
-        // A message bears no time, so whoever has kept one may bring it back in years: where there was a
-        // registration, its version stays. Where there was none, what can still come is what nodes keep.
+        // A message has no time, so somebody who kept one may replay it years later: if there was a
+        // registration, its version stays. If there was none, only messages that nodes still keep can come.
         let wasRegistered = known.map { $0.state != .tombstone || $0.expiresAt == .distantFuture } ?? false
-        // The hour at which somebody left tells less than the millisecond, and nothing goes by it.
+        // The hour at which somebody left reveals less than the millisecond, and nothing depends on it.
         let hour = Self.hour(of: now)
         let ends = hour + .seconds(3_600) + StatusLimits.requestMemory
         let tombstone = Record(
@@ -159,7 +162,7 @@ extension StatusRelay {
             + unfollowing(person, besides: registration.installationID)
     }
 
-    /// The whole hour that has begun.
+    /// The hour that has begun.
     static func hour(of time: UnixTime) -> UnixTime {
         UnixTime(milliseconds: time.milliseconds / 3_600_000 * 3_600_000)
     }

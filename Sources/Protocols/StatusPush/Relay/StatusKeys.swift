@@ -20,7 +20,7 @@ package struct StatusKeys: Sendable {
         addresses = .addresses(of: instance)
     }
 
-    /// A hash of person and installation: a tombstone keeps neither.
+    /// A hash of person and installation, so that a tombstone reveals neither.
     package func registration(of person: Secret, installation: Secret) -> RecordKey {
         let name = person.reveal { person in
             installation.reveal { Blake2b.digest32([person, $0]) }
@@ -28,7 +28,7 @@ package struct StatusKeys: Sendable {
         return RecordKey(registrations, name)
     }
 
-    /// Whose registrations they are.
+    /// The owner of registrations.
     package func owner(_ person: Secret) -> RecordKey { RecordKey(people, person) }
 
     /// A followed topic of a person.

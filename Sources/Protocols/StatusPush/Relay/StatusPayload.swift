@@ -1,19 +1,19 @@
 import PushModel
 import WireFormats
 
-/// What is sent to a push service for one notification: what a gateway of Status sends.
+/// The payload for a push service for one notification, the same as Status's gateway sends.
 struct StatusPayload {
     let entry: PushNotification
 
     init(_ entry: PushNotification) { self.entry = entry }
 
-    /// The topic of an iPhone: its own, else the instance's.
+    /// The topic for an iPhone: its own, else the instance's.
     static func bundle(_ registration: PushNotificationRegistration, _ policy: StatusPolicy) -> String? {
         registration.apnTopic.count > 0
             ? registration.apnTopic.reveal { String(decoding: $0, as: UTF8.self) } : policy.defaultBundle
     }
 
-    /// `nil` where the instance has no way to such a device.
+    /// `nil` if the instance has no way to such a device.
     func message(to registration: PushNotificationRegistration, _ policy: StatusPolicy) -> ProviderMessage? {
         switch registration.tokenType {
         case .apn:
@@ -32,7 +32,7 @@ struct StatusPayload {
         }
     }
 
-    /// Deployed servers' words.
+    /// The texts of deployed servers.
     var text: StaticString {
         switch entry.type {
         case .message: "You have a new message"
@@ -41,7 +41,7 @@ struct StatusPayload {
         }
     }
 
-    /// Where the sealed message takes too much room it stays behind: the app fetches what it is told of.
+    /// If the sealed message takes too much room it is left out: the app fetches the message itself.
     func fitting(_ make: (_ withMessage: Bool) -> Secret) -> Secret {
         let whole = make(true)
         return whole.count <= StatusLimits.pushBytes ? whole : make(false)
@@ -76,7 +76,7 @@ struct StatusPayload {
 
     /// Keys of the seed.
     ///
-    /// - Parameter asTexts: for a push service that takes texts alone.
+    /// - Parameter asTexts: for a push service that takes only strings.
     func seedMembers(withMessage: Bool, asTexts: Bool, _ writer: inout JSONWriter) {
         hex("chat_id", entry.chatID, &writer)
         if withMessage { hex("message", entry.message, &writer) }
@@ -94,7 +94,7 @@ struct StatusPayload {
         text.reveal { writer.string(utf8: $0) }
     }
 
-    /// A list of one; Google takes texts only, so there it is the list's JSON.
+    /// A list of one; Google takes only strings, so there it is the list's JSON.
     private func installations(asText: Bool, _ writer: inout JSONWriter) {
         writer.key("installation_ids")
         guard asText else {

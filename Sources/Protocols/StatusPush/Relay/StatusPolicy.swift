@@ -2,19 +2,19 @@ package import PushModel
 
 /// What an operator decides for one instance (docs/configuration.md).
 package struct StatusPolicy: Sendable, Hashable {
-    /// Where text and deployed servers differ.
+    /// What to do where specification and deployed servers differ.
     package enum Compatibility: Sendable, Hashable {
-        /// Deployed servers where a peer would notice, the text where none can.
+        /// As deployed servers do where a peer would notice; as the specification says where no peer can.
         case standard
-        /// As deployed servers do, literally.
+        /// Exactly as deployed servers do.
         case statusGo
     }
 
     /// Who sends pushes.
     package enum Delivery: Sendable, Hashable {
-        /// The relay's own lanes, which owe them from then on.
+        /// The relay's own lanes, which then owe them.
         case lanes
-        /// A gateway of the operator's, which has the credentials (``GatewayHandover``): nothing is owed.
+        /// The operator's own gateway, which has the credentials (``GatewayHandover``): nothing is owed.
         case gateway
     }
 
@@ -22,11 +22,11 @@ package struct StatusPolicy: Sendable, Hashable {
     package var delivery: Delivery
     /// The app of pushes through FCM; `nil`: the instance has none.
     package var fcmApp: ConfiguredName?
-    /// The topic of an iPhone that registered without one; `nil`: no push goes there.
+    /// The topic for an iPhone that registered without one; `nil`: no push is sent to it.
     package var defaultBundle: String?
-    /// Topics of iPhones that are served; Android's are then served only with ``fcmApp``. A registration of
-    /// others is refused, because each of its pushes would fail. `nil`: all are served, as far as is known
-    /// here: a gateway reaches what its own credentials are for.
+    /// The iPhone topics that are served; Android devices are then served only with ``fcmApp``. Other
+    /// registrations are refused, because each of their pushes would fail. `nil`: all are accepted, because
+    /// only the gateway knows which apps its credentials reach.
     package var servedTopics: Set<String>?
 
     package init(
@@ -42,7 +42,7 @@ package struct StatusPolicy: Sendable, Hashable {
 
     var isStatusGo: Bool { compatibility == .statusGo }
 
-    /// Whether pushes to devices of that kind have a way, of any app.
+    /// Whether pushes can be sent to devices of that kind, for any app.
     func serves(_ kind: PushNotificationRegistration.TokenType) -> Bool {
         switch kind {
         case .apn: servedTopics.map { !$0.isEmpty } ?? true
@@ -51,23 +51,23 @@ package struct StatusPolicy: Sendable, Hashable {
         }
     }
 
-    /// Whether a push to such a device has a way.
+    /// Whether a push can be sent to such a device.
     func serves(_ registration: PushNotificationRegistration) -> Bool {
         guard let servedTopics, registration.tokenType == .apn else { return serves(registration.tokenType) }
         return StatusPayload.bundle(registration, self).map(servedTopics.contains) ?? false
     }
 }
 
-/// What strangers may ask for within a minute.
+/// What strangers may ask for in a minute.
 package struct StatusAllowances: Sendable {
     /// First registrations, of all keys together: each costs two topic keys, some 15 ms of one core as
-    /// measured. Who is registered here does not use it.
+    /// measured. People who are registered here do not use it.
     package let registrations: Allowance
-    /// Of each key: what opens, whatever comes of it. Enough for an account with many installations, and for
-    /// a phone that has lost its version and finds it again by doubling.
+    /// Registrations of each key that open, whatever the result. Enough for an account with many
+    /// installations, and for a phone that has lost its version and finds it again by doubling.
     package let ownRegistrations = Allowance("own-registrations", perMinute: Self.ownRegistrationsPerMinute)
-    /// Registrations that do not open and are answered all the same, as deployed servers do; the others are
-    /// met with silence.
+    /// Registrations that do not open and are answered anyway, as in deployed servers; the others are not
+    /// answered.
     package let unopened = Allowance("unopened-registrations", perMinute: Self.unopenedPerMinute)
     package let queries: Allowance
     package let requests: Allowance

@@ -4,14 +4,14 @@ package import Secp256k1Keys
 
 /// The relay of this protocol, which Status calls the push notification server.
 ///
-/// It reads the registry and writes nothing: what is to be written stands in the verdict.
+/// It reads the registry and writes nothing: the verdict says what to write.
 package struct StatusRelay: AnsweringRole {
     package typealias Inbound = StatusInbound
-    /// `nil`: silence.
+    /// `nil`: no answer.
     package typealias Reply = StatusReply?
     package typealias Failure = StatusError
     package typealias StatusVerdict = Verdict<StatusReply?, StatusError>
-    /// Takes a toll; when there is as much again, `nil`: it was taken.
+    /// Charges a toll; returns when there is enough again, or `nil` if it was charged.
     package typealias Charge = @Sendable (Toll) -> Duration?
 
     package let keys: StatusKeys
@@ -20,13 +20,13 @@ package struct StatusRelay: AnsweringRole {
     let registry: any Registry
     let allowances: StatusAllowances
     let charge: Charge
-    /// How long a report waits for first attempts.
+    /// How long a report waits for the first attempts.
     let reportWithin: Duration
     let world: World
     /// Who reads registrations.
     let readers = Turns(StatusLimits.readers)
 
-    /// - Parameter charge: takes what a registration costs, which is known only while it is judged.
+    /// - Parameter charge: charges the cost of a registration, which is known only while it is judged.
     package init(
         instance: ConfiguredName, identity: Secp256k1KeyPair, policy: StatusPolicy = StatusPolicy(),
         registry: any Registry, allowances: StatusAllowances = StatusAllowances(),
@@ -42,12 +42,12 @@ package struct StatusRelay: AnsweringRole {
         self.world = world
     }
 
-    /// The outcome table holds as it stands.
+    /// The outcome table applies unchanged.
     package static func override(_ answer: Answer) -> Outcome? { nil }
 
     package func toll(of inbound: StatusInbound, from client: ClientKey) async throws(StatusError) -> Toll? {
         switch inbound.body {
-        // Charged when it has been opened, to the key that has proved itself by it.
+        // Charged when it has been opened, to the key that it proves.
         case .registration: nil
         // What is looked up.
         case .query(let query): Toll(allowances.queries, of: .everybody, units: max(1, query.people.count))
@@ -58,13 +58,13 @@ package struct StatusRelay: AnsweringRole {
         }
     }
 
-    /// Clients ask again when no answer comes.
+    /// Clients ask again if no answer comes.
     package static func isAskedOnce(_ inbound: StatusInbound) -> Bool { false }
 
     /// Judges one message.
     ///
-    /// - Throws: `.doesNotOpen` and `.repeated`, which are met with silence; the others are answered with
-    ///   what ``reply(to:refusing:)`` says.
+    /// - Throws: `.doesNotOpen` and `.repeated`, which are not answered; the others are answered with what
+    ///   ``reply(to:refusing:)`` says.
     package func receive(_ inbound: StatusInbound) async throws(StatusError) -> StatusVerdict {
         switch inbound.body {
         case .registration(let box): try await register(box, inbound)
@@ -73,7 +73,7 @@ package struct StatusRelay: AnsweringRole {
         }
     }
 
-    /// What to answer where a message was refused, by the role or by the store.
+    /// The answer to a message that the role or the store refused.
     package func reply(to inbound: StatusInbound, refusing error: StatusError) -> StatusReply? {
         let fault: PushNotificationRegistrationResponse.Fault
         switch error.code {
@@ -82,7 +82,7 @@ package struct StatusRelay: AnsweringRole {
         case .outdatedVersion: fault = .versionMismatch
         case .unsupportedTokenType: fault = .unsupportedTokenType
         case .overloaded: fault = .internalError
-        // Who is over its share is not answered: that would cost more than what was asked for.
+        // A sender over its share is not answered: an answer would cost more than the request.
         default: return nil
         }
         switch inbound.body {
@@ -90,7 +90,7 @@ package struct StatusRelay: AnsweringRole {
             let response = PushNotificationRegistrationResponse(
                 success: false, error: fault, requestID: Secret(SHAKE256.hash64(box)))
             return StatusReply(to: inbound.signer, .registration(response))
-        // A query that is not answered is asked again, and tells nobody whether there is somebody.
+        // A query without an answer is asked again, and reveals to nobody whether somebody is registered.
         case .query: return nil
         case .request(let request):
             guard request.messageID.count > 0 else { return nil }
@@ -111,17 +111,17 @@ package struct StatusRelay: AnsweringRole {
         do { return try await registry.find(names) } catch { throw StatusError(.overloaded) }
     }
 
-    /// A person's registrations in the order of their writing; more than anybody has are left out.
+    /// A person's registrations in the order in which they were written, up to a limit that nobody reaches.
     ///
     /// - Parameters:
-    ///   - installation: one that does not count.
-    ///   - bytes: of rows that may be read; what was read is taken off, and at nothing it ends.
+    ///   - installation: one that is not counted.
+    ///   - bytes: how many bytes of rows may be read; what was read is subtracted, and reading stops at zero.
     func registrations(
         of person: Secret, atMost limit: Int, besides installation: Secret? = nil, within bytes: inout Int
     ) async throws(StatusError) -> [StatusRow] {
         var (found, last) = ([StatusRow](), UInt64(0))
         do throws(StoreError) {
-            // Rows of registrations that have ended stand among them for a while.
+            // For a while, rows of ended registrations are among them.
             for _ in 0..<StatusLimits.rowsOfPerson / StatusLimits.rowsAtOnce {
                 let page = try await registry.page(
                     .owner(keys.owner(person)), after: last, limit: StatusLimits.rowsAtOnce)
@@ -144,7 +144,7 @@ package struct StatusRelay: AnsweringRole {
     func isRegistered(
         _ person: Secret, besides installation: Secret? = nil
     ) async throws(StatusError) -> Bool {
-        // One that is there ends it; the others have no content.
+        // A live one ends the search; the others have no content.
         var bytes = Int.max
         return try await !registrations(of: person, atMost: 1, besides: installation, within: &bytes).isEmpty
     }

@@ -1,6 +1,6 @@
 package import PushModel
 
-/// What the relay keeps of a registration: whose it is, and the message.
+/// What the relay keeps of a registration: its owner and the message.
 package struct StatusRow: Sendable {
     /// Hash of the key.
     package let person: Secret
@@ -18,7 +18,7 @@ package struct StatusRow: Sendable {
         guard record.state == .live else { return nil }
         let parts = record.body.reveal { raw -> (Secret, PushNotificationRegistration)? in
             let start = 1 + StatusLimits.hashBytes
-            // What does not read was not written by us.
+            // A row that cannot be read was not written by us.
             guard raw.count >= start, raw[0] == Self.format,
                 let registration = try? PushNotificationRegistration(
                     reading: UnsafeRawBufferPointer(rebasing: raw[start...]))
@@ -29,7 +29,7 @@ package struct StatusRow: Sendable {
         self.init(person: person, registration)
     }
 
-    /// The same without lists, which may have as many bytes as a message carries.
+    /// The same without lists, which may be as long as a message.
     var withoutLists: StatusRow {
         var registration = registration
         registration.allowedKeyList = []
@@ -55,10 +55,11 @@ package struct StatusRow: Sendable {
 package struct FollowedTopic: Sendable {
     package let id: UInt32
     package let key: Secret
-    /// Hash of the key of whom it is followed for; `nil` when the topic's name is no such hash.
+    /// Hash of the key of the person for whom it is followed; `nil` if the topic's name is no such hash.
     package let person: Secret?
 
-    /// The record of it: found by its four bytes, it holds the key that was made for it once.
+    /// Its record, which is found by the topic's four bytes and holds the topic's key, so that the key is
+    /// made only once.
     package static func record(
         _ topic: WakuTopic, key: Secret, _ keys: StatusKeys, now: UnixTime
     ) -> Record {
@@ -70,7 +71,7 @@ package struct FollowedTopic: Sendable {
             })
     }
 
-    /// `nil` for a record that is none.
+    /// `nil` for another record.
     package init?(_ record: Record) {
         guard record.state == .live, record.body.count == 4 + StatusLimits.keyBytes else { return nil }
         (id, key) = record.body.reveal { raw in

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// How many calls may do something at one time; others wait for their turn, in order. As many wait as there
-/// are calls, which who brings them bounds.
+/// Limits how many calls do something at the same time; others wait for their turn, in order. The number of
+/// waiting calls has no limit here: whoever makes the calls limits them.
 package final class Turns: Sendable {
     private struct State {
         var free: Int
@@ -12,7 +12,7 @@ package final class Turns: Sendable {
 
     package init(_ count: Int) { state = Mutex(State(free: max(1, count))) }
 
-    /// Does it when it is its turn.
+    /// Runs it when its turn comes.
     package func taking<Result: Sendable, Failure: Error>(
         _ body: () async throws(Failure) -> Result
     ) async throws(Failure) -> Result {
@@ -35,7 +35,7 @@ package final class Turns: Sendable {
         }
     }
 
-    /// Hands the turn to the one that has waited longest.
+    /// Gives the turn to the call that has waited longest.
     private func end() {
         let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
             if !state.waiting.isEmpty { return state.waiting.removeFirst() }

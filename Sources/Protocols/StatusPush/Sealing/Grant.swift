@@ -2,9 +2,9 @@ import Primitives
 package import PushModel
 package import Secp256k1Keys
 
-/// A client's word that a server may push for it: a signature over both keys and the access token.
+/// A client's permission for a server to push for it: a signature over both keys and the access token.
 package enum Grant {
-    /// Keccak-256 of client (33 bytes) ‖ server (33 bytes) ‖ token, its text as it is sent.
+    /// Keccak-256 of client (33 bytes) ‖ server (33 bytes) ‖ token, as the text that is sent.
     package static func digest(client: PublicPoint, server: PublicPoint, accessToken: Secret) -> [UInt8] {
         client.compressed.withUnsafeBytes { client in
             server.compressed.withUnsafeBytes { server in
@@ -20,7 +20,7 @@ package enum Grant {
             client.signRecoverable(digest(client: client.point, server: server, accessToken: accessToken)))
     }
 
-    /// Whether that client signed for that server and that token.
+    /// Whether the client signed for this server and this token.
     package static func holds(
         _ grant: Secret, client: PublicPoint, server: PublicPoint, accessToken: Secret
     ) -> Bool {

@@ -2,11 +2,11 @@ import Crypto
 package import PushModel
 package import Secp256k1Keys
 
-/// AES-256-GCM as this protocol has it: nonce(12) ‖ ciphertext ‖ tag(16), no associated data. So
-/// registrations and the entries of an allowed key list are sealed, with the X of a shared point as the key.
+/// AES-256-GCM in this protocol's form: nonce(12) ‖ ciphertext ‖ tag(16), no associated data. It seals
+/// registrations and the entries of an allowed key list, with the X coordinate of a shared point as the key.
 package enum StatusBox {
-    /// - Parameter key: 32 bytes. `nonce`: 12, never used twice with one key. Another length is a bug of
-    /// ours.
+    /// - Parameter key: 32 bytes. `nonce`: 12, never used twice with one key. Another length is a
+    /// programming error.
     package static func seal(_ plain: Secret, key: Secret, nonce: [UInt8]) -> Secret {
         let sealed = GCM.seal(plain, key: key, nonce: nonce)
         return Secret(count: nonce.count + sealed.count) { out in
@@ -23,7 +23,7 @@ package enum StatusBox {
         seal(plain, key: own.sharedX(with: peer), nonce: world.randomBytes(StatusLimits.nonceBytes))
     }
 
-    /// - Throws: `.doesNotOpen`, whatever the cause.
+    /// - Throws: `.doesNotOpen` for every cause.
     package static func open(_ box: Secret, key: Secret) throws(StatusError) -> Secret {
         guard key.count == StatusLimits.keyBytes else { throw StatusError(.doesNotOpen) }
         let opened = box.reveal { box -> Secret? in
@@ -37,7 +37,7 @@ package enum StatusBox {
     }
 }
 
-/// AES-256-GCM: ciphertext ‖ tag; where the nonce stands, callers decide.
+/// AES-256-GCM: ciphertext ‖ tag; callers decide where the nonce goes.
 enum GCM {
     static func seal(_ plain: Secret, key: Secret, nonce: [UInt8]) -> Secret {
         precondition(key.count == StatusLimits.keyBytes && nonce.count == StatusLimits.nonceBytes)
@@ -54,7 +54,7 @@ enum GCM {
         }
     }
 
-    /// - Returns: `nil` for another key, and for changed or cut bytes.
+    /// - Returns: `nil` for another key, and for changed or truncated bytes.
     static func open(
         _ sealed: UnsafeRawBufferPointer, key: Secret, nonce: UnsafeRawBufferPointer
     ) -> Secret? {
@@ -66,7 +66,7 @@ enum GCM {
                 tag: Array(sealed[end...]))
             return Secret(try AES.GCM.open(box, using: key.reveal { SymmetricKey(data: Array($0)) }))
         } catch {
-            // Whatever does not open, it is the same to the peer.
+            // The peer gets the same answer whatever the reason was.
             return nil
         }
     }

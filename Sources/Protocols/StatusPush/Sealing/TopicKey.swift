@@ -2,16 +2,16 @@ import Crypto
 import CryptoExtras
 package import PushModel
 
-/// The key with which payloads of a topic are sealed that are for whoever knows its name.
+/// The key that seals a topic's payloads for everybody who knows the topic's name.
 package enum TopicKey {
     /// PBKDF2 with HMAC-SHA256 of the name's text, no salt, 65356 rounds: 32 bytes.
     ///
-    /// It takes some milliseconds (7.5 of a server's core), so it is made once for a topic, away from event
-    /// loops, and kept.
+    /// Deriving it takes milliseconds (7.5 on a server's core), so it is made once for each topic, away from
+    /// event loops, and kept.
     package static func derive(from topic: WakuTopic) -> Secret {
         var name = topic.name.reveal { Array($0) }
         defer { name.withUnsafeMutableBytes { wipe($0) } }
-        // Only a length of nothing and too many bytes are refused.
+        // It fails only for a length of zero or too many bytes.
         guard
             let key = try? KDF.Insecure.PBKDF2.deriveKey(
                 from: name, salt: [UInt8](), using: .sha256, outputByteCount: StatusLimits.keyBytes,

@@ -4,17 +4,17 @@ import Primitives
 package import PushModel
 package import Secp256k1Keys
 
-/// 26/WAKU2-PAYLOAD, version 1. Nothing in the bytes says how they are sealed; the topic does.
+/// 26/WAKU2-PAYLOAD, version 1. The bytes do not show how they are sealed; the topic decides it.
 package enum WakuPayload {
-    /// What a payload held.
+    /// The content of a payload.
     package struct Opened: Sendable {
         package let data: Secret
-        /// The body with its signature; `nil`: it has none.
+        /// The body with its signature; `nil`: it is not signed.
         fileprivate let signed: Secret?
 
-        /// Who signed the payload, if anybody did: recovered with each look, a seventh of what judging a
-        /// request takes. As status-go alone does, the relay looks at it for a message without a signature
-        /// of its own; else the message's says who sent it.
+        /// Who signed the payload, if anybody did. Each read recovers the key again, which takes a seventh of
+        /// the time of judging a request. Like status-go, the relay uses it only for a message without a
+        /// signature of its own; otherwise the message's signature names the sender.
         package var signer: PublicPoint? {
             signed?.reveal { raw in
                 let end = raw.count - StatusLimits.signatureBytes

@@ -3,7 +3,7 @@ import Primitives
 package import Secp256k1Keys
 import WireFormats
 
-/// What a message is: Status's number for it. Others belong to chats.
+/// The type of a message, by Status's number. Other numbers belong to chats.
 package struct MessageType: RawRepresentable, Sendable, Hashable {
     package let rawValue: Int32
     package init(rawValue: Int32) { self.rawValue = rawValue }
@@ -17,11 +17,11 @@ package struct MessageType: RawRepresentable, Sendable, Hashable {
     package static let response = MessageType(rawValue: 21)
 }
 
-/// ApplicationMetadataMessage: what says which message it is, and who sent it. Who that is, its signature
-/// says and nothing else; the signature does not cover the type.
+/// ApplicationMetadataMessage: names the type of a message and its sender. Only the signature tells who the
+/// sender is; it does not cover the type.
 package struct MetadataMessage: Sendable {
     package let type: MessageType
-    /// As it was sent and signed: of a registration the box.
+    /// As it was sent and signed; for a registration, the sealed box.
     package let payload: Secret
     package let signer: PublicPoint
     /// Keccak-256 of the signer's key, uncompressed, and all of these bytes: 32 bytes.
@@ -30,8 +30,8 @@ package struct MetadataMessage: Sendable {
     /// - Throws: `.malformedMessage`; `.unsigned` when no key can be recovered, v other than 0 and 1 among
     /// it.
     ///
-    /// - Parameter fallback: who sends what has no signature of its own, as deployed servers have it: the key
-    ///   that signed the payload. `nil`: nobody.
+    /// - Parameter fallback: the sender of a message without a signature of its own: the key that signed the
+    ///   payload, as in deployed servers. `nil`: nobody.
     package init(
         reading bytes: UnsafeRawBufferPointer, fallback: @autoclosure () -> PublicPoint? = nil
     ) throws(StatusError) {
@@ -62,8 +62,8 @@ package struct MetadataMessage: Sendable {
         }
     }
 
-    /// Keccak-256 of the key's 65 bytes and the message as it was sent. The message is never written anew for
-    /// it.
+    /// Keccak-256 of the key's 65 bytes and the message as it was sent. The message is never encoded again
+    /// for it.
     package static func messageID(of bytes: UnsafeRawBufferPointer, by signer: PublicPoint) -> Secret {
         signer.uncompressed.withUnsafeBytes { Secret(Keccak.hash256(joining: [$0, bytes])) }
     }

@@ -1,8 +1,8 @@
-/// Lists that are longer than one message carries.
+/// Lists that are too long for one message.
 enum Parting {
-    /// Elements in their order, as many together as a message has room for: at least one group, which may be
-    /// empty. An element that is longer by itself is left out: nothing of ours is, and of what others made a
-    /// report of a name that nobody registers.
+    /// Elements in order, grouped into as many as fit into a message: at least one group, which may be empty.
+    /// An element that is too long by itself is left out: none of ours is, and among those that others caused
+    /// only a report about a name that nobody registers could be.
     static func parts<Element: StatusMessage>(
         _ elements: [Element], within bytes: Int = StatusLimits.responseBytes
     ) -> [[Element]] {

@@ -10,7 +10,7 @@ package struct PushNotificationQuery: StatusMessage {
 
     package static var fieldLimit: Int { StatusLimits.queryFields }
 
-    /// Hashes to look up, each once, in their order: those that are hashes at all, as many as are looked up.
+    /// Hashes to look up, each once, in order: only well-formed ones, and no more than the limit.
     package var people: [Secret] {
         var people: [Secret] = []
         for key in publicKeys where key.count == StatusLimits.hashBytes {
@@ -33,13 +33,13 @@ package struct PushNotificationQuery: StatusMessage {
     }
 }
 
-/// What a sender needs to reach one installation: in a server's answer and in a contact code.
+/// What a sender needs to reach one installation. It occurs in a server's answer and in a contact code.
 package struct PushNotificationQueryInfo: StatusMessage {
     package var accessToken: Secret = .none
     package var installationID: Secret = .none
     /// Hash of the registered key.
     package var publicKey: Secret = .none
-    /// Instead of the token where only contacts may send.
+    /// Takes the token's place if only contacts may send.
     package var allowedKeyList: [Secret] = []
     package var grant: Secret = .none
     package var version: UInt64 = 0
@@ -119,8 +119,8 @@ package struct PushNotificationQueryResponse: StatusMessage {
 /// What a client publishes on its contact code topic.
 package struct ContactCodeAdvertisement: StatusMessage {
     package var pushNotificationInfo: [PushNotificationQueryInfo] = []
-    /// How many messages it was parted into, of which this is one; 0 or 1: it is whole. A field of our own,
-    /// which others pass over: what does not stand in a part was not withdrawn.
+    /// The number of messages into which it was split, of which this is one; 0 or 1: it is whole. A field of
+    /// our own, which others ignore: an entry that is missing from a part was not withdrawn.
     package var parts: UInt64 = 0
 
     package init(pushNotificationInfo: [PushNotificationQueryInfo], parts: Int = 0) {

@@ -3,7 +3,7 @@ package import WireFormats
 
 /// What a client registers a device with (the seed, "Registration").
 package struct PushNotificationRegistration: StatusMessage {
-    /// Open: a number without a name survives reading.
+    /// Open: an unknown number survives reading.
     package struct TokenType: RawRepresentable, Sendable, Hashable {
         package let rawValue: Int32
         package init(rawValue: Int32) { self.rawValue = rawValue }
@@ -87,7 +87,7 @@ package struct PushNotificationRegistration: StatusMessage {
 
 /// The server's answer to a registration.
 package struct PushNotificationRegistrationResponse: StatusMessage {
-    /// Open: a number without a name survives reading.
+    /// Open: an unknown number survives reading.
     package struct Fault: RawRepresentable, Sendable, Hashable {
         package let rawValue: Int32
         package init(rawValue: Int32) { self.rawValue = rawValue }

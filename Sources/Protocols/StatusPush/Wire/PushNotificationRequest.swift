@@ -21,7 +21,7 @@ package struct PushNotification: StatusMessage {
     /// Hash of the recipient's key.
     package var publicKey: Secret = .none
     package var installationID: Secret = .none
-    /// What the app opens; deployed clients leave it empty.
+    /// The link that the app opens; deployed clients leave it empty.
     package var message: Secret = .none
     package var type: Kind = .unknown
     /// Hash of the sender's contact id.
@@ -63,7 +63,7 @@ package struct PushNotification: StatusMessage {
 /// Asks a server to push.
 package struct PushNotificationRequest: StatusMessage {
     package var requests: [PushNotification] = []
-    /// The chat message's id, which the answer names.
+    /// The chat message's id, which the answer repeats.
     package var messageID: Secret = .none
 
     package init(requests: [PushNotification], messageID: Secret) {
@@ -96,7 +96,7 @@ package struct PushNotificationRequest: StatusMessage {
     }
 }
 
-/// What became of one notification.
+/// The result of one notification.
 package struct PushNotificationReport: StatusMessage {
     /// Open: a number without a name survives reading.
     package struct Fault: RawRepresentable, Sendable, Hashable {
@@ -146,7 +146,7 @@ package struct PushNotificationReport: StatusMessage {
 /// A server's answer to a request.
 package struct PushNotificationResponse: StatusMessage {
     package var messageID: Secret = .none
-    /// In the order of the request.
+    /// In the request's order.
     package var reports: [PushNotificationReport] = []
 
     package init(messageID: Secret, reports: [PushNotificationReport]) {

@@ -1,7 +1,7 @@
 package import PushModel
 package import Secp256k1Keys
 
-/// What a topic yields for the relay: a message whose signature named its sender, not yet believed.
+/// A message for the relay from a topic: its signature names the sender; nothing else is verified yet.
 package struct StatusInbound: Sendable {
     package enum Body: Sendable {
         /// The box, as it was sent.
@@ -13,22 +13,22 @@ package struct StatusInbound: Sendable {
     package let body: Body
     package let signer: PublicPoint
     package let messageID: Secret
-    /// From a Waku node's store, which was asked for what was missed, or published before this process heard
-    /// the network. A relay that starts sees there what the one before it has taken already, and may have
-    /// reported as failed.
+    /// From a Waku node's store, which was asked for missed messages, or published before this process
+    /// listened to the network. A relay that starts sees messages there that the previous one has already
+    /// taken, and may have reported as failed.
     package let isStored: Bool
 
     /// - Returns: `nil` for messages that are not for a server.
-    /// - Throws: `.malformedMessage`; nobody is answered.
+    /// - Throws: `.malformedMessage`; no answer is sent.
     package init?(_ message: MetadataMessage, isStored: Bool = false) throws(StatusError) {
         switch message.type {
-        // Deployed servers answer nothing to an empty registration.
+        // Deployed servers do not answer an empty registration.
         case .registration where message.payload.count == 0: throw StatusError(.malformedMessage)
         case .registration: body = .registration(message.payload)
         case .query: body = .query(try PushNotificationQuery(reading: message.payload))
         case .request:
             let request = try PushNotificationRequest(reading: message.payload)
-            // Before anything is charged or looked up: what nobody can be answered for costs its sender's
+            // Before anything is charged or looked up: a message that cannot be answered costs its sender the
             // bytes, and nobody else anything.
             guard (1...StatusLimits.messageIDBytes).contains(request.messageID.count),
                 request.requests.count <= StatusLimits.notifications
@@ -52,7 +52,7 @@ package struct StatusReply: Sendable {
 
     package let recipient: PublicPoint
     package let body: Body
-    /// What a gateway is given before the reply leaves (``settled(failed:)``); `nil`: nothing.
+    /// What a gateway gets before the reply is sent (``settled(failed:)``); `nil`: nothing.
     package let handover: GatewayHandover?
 
     package init(to recipient: PublicPoint, _ body: Body, handover: GatewayHandover? = nil) {

@@ -3,19 +3,19 @@ package import WireFormats
 
 /// One protobuf message of this protocol.
 package protocol StatusMessage: Sendable {
-    /// Reads fields in any order; those that it does not know are passed over.
+    /// Reads fields in any order and ignores unknown ones.
     init(reading fields: inout ProtobufReader) throws(FormatError)
-    /// Most fields that it has.
+    /// The largest number of fields that it has.
     static var fieldLimit: Int { get }
     func write(to writer: inout ProtobufWriter)
-    /// Room that the written message takes at most, so that its buffer never grows.
+    /// The largest size of the encoded message, so that its buffer never grows.
     var room: Int { get }
 }
 
 extension StatusMessage {
     package static var fieldLimit: Int { StatusLimits.fewFields }
 
-    /// - Throws: `.malformedMessage` for whatever is not such a message.
+    /// - Throws: `.malformedMessage` for anything that is not such a message.
     package init(reading bytes: UnsafeRawBufferPointer) throws(StatusError) {
         do {
             var reader = ProtobufReader(bytes, fieldLimit: Self.fieldLimit)
@@ -29,7 +29,7 @@ extension StatusMessage {
         self = try bytes.reveal { bytes throws(StatusError) in try Self(reading: bytes) }
     }
 
-    /// In ascending order of the fields, defaults left out: the bytes that other implementations write.
+    /// In ascending order of the fields, without defaults: the same bytes as other implementations write.
     package func encoded() -> Secret {
         var writer = ProtobufWriter(reserving: room)
         write(to: &writer)
@@ -37,7 +37,7 @@ extension StatusMessage {
     }
 }
 
-/// Space for tags and lengths of a message with no more than fifteen fields that are not repeated.
+/// Room for the tags and lengths of a message with at most fifteen fields that are not repeated.
 enum FieldRoom {
     static let heads = 15 * 12
 
@@ -49,7 +49,7 @@ enum FieldRoom {
 }
 
 extension ProtobufField {
-    /// An enum's number as proto3 reads it; numbers without a name survive.
+    /// An enum's number as proto3 reads it; unknown numbers survive.
     var enumNumber: Int32? { varint.map { Int32(truncatingIfNeeded: $0) } }
     var flag: Bool? { varint.map { $0 != 0 } }
     var secret: Secret? { bytes.map { Secret(copying: $0) } }

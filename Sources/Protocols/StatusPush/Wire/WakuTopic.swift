@@ -3,11 +3,11 @@ package import PushModel
 package import Secp256k1Keys
 import WireFormats
 
-/// A topic: a name, and what Waku knows of it.
+/// A topic: its name, and what Waku sees of it.
 package struct WakuTopic: Sendable {
-    /// The text, which names a key or a hash of one.
+    /// The text, which contains a key or a hash of one.
     package let name: Secret
-    /// The first four bytes of the name's Keccak-256. Two topics may share them.
+    /// The first four bytes of the name's Keccak-256. Two topics may have the same.
     package let id: UInt32
 
     package init(name: Secret) {
@@ -34,7 +34,7 @@ package struct WakuTopic: Sendable {
     private static let prefix = "/waku/1/0x"
     private static let suffix = "/rfc26"
 
-    /// Shared by one in 5000 of all keys; what is for a key is sealed to it.
+    /// Shared by one in 5000 of all keys; messages for a key are sealed to it.
     package static func partitioned(of key: PublicPoint) -> WakuTopic {
         WakuTopic(name: Secret("contact-discovery-\(partition(of: key))".utf8))
     }
@@ -44,7 +44,7 @@ package struct WakuTopic: Sendable {
         key.x.reduce(0) { ($0 << 8 | Int($1)) % StatusLimits.partitions }
     }
 
-    /// Of one key alone; deployed clients send registrations there.
+    /// For one key alone; deployed clients send registrations there.
     package static func personal(of key: PublicPoint) -> WakuTopic {
         WakuTopic(name: Secret(Array("contact-discovery-".utf8) + Hex.encode(key.uncompressed).utf8))
     }
@@ -59,12 +59,12 @@ package struct WakuTopic: Sendable {
         WakuTopic(name: Secret(Array("0x".utf8) + Hex.encode(key.uncompressed).utf8 + "-contact-code".utf8))
     }
 
-    /// Where servers are asked about a key.
+    /// Here clients ask servers about a key.
     ///
     /// - Parameter hash: SHAKE-256 of the compressed key.
     package static func query(of hash: Secret) -> WakuTopic { WakuTopic(name: hash.hexDigits) }
 
-    /// The same as the seed spells it, which no deployed client does.
+    /// The same in the seed's spelling, which no deployed client uses.
     package static func prefixedQuery(of hash: Secret) -> WakuTopic {
         let digits = hash.hexDigits
         return WakuTopic(
@@ -77,7 +77,7 @@ package struct WakuTopic: Sendable {
 }
 
 extension WakuTopic {
-    /// Whom a query topic of either spelling is about, by its name.
+    /// The person that a query topic of either spelling is about, by its name.
     ///
     /// - Returns: `nil` for other names.
     package static func person(ofQuery name: Secret) -> Secret? {
@@ -92,15 +92,16 @@ extension WakuTopic {
     }
 }
 
-/// Hashes by which people and chats are named.
+/// Hashes that identify people and chats.
 package enum StatusHash {
-    /// Of a person: of the key, compressed. 64 bytes.
+    /// A person: the hash of the compressed key. 64 bytes.
     package static func person(_ key: PublicPoint) -> Secret { Secret(SHAKE256.hash64(key.compressed)) }
 
-    /// Of an author, and of a chat with one person: of the contact id's text. Not the same as ``person(_:)``.
+    /// An author, or a chat with one person: the hash of the contact id's text. Not the same as
+    /// ``person(_:)``.
     package static func author(_ key: PublicPoint) -> Secret { chat(contactID(key)) }
 
-    /// Of a chat's id, as text.
+    /// A chat: the hash of its id as text.
     package static func chat(_ id: Secret) -> Secret { Secret(SHAKE256.hash64(id)) }
 
     /// `0x` and the uncompressed key's 130 hex digits.

@@ -1,11 +1,11 @@
 package import PushModel
 import WireFormats
 
-/// What may stand around a ``MetadataMessage``: Status's chat layers, of which this protocol needs the
-/// outside only.
+/// The layers that may surround a ``MetadataMessage``: those of Status's chats, of which this protocol needs
+/// only the outer part.
 package enum Wrapping {
-    /// - Returns: the bytes of the ``MetadataMessage``: those inside a ProtocolMessage where it has some for
-    ///   everybody, else what came. `nil` for a part of a message that was cut in pieces.
+    /// - Returns: the bytes of the ``MetadataMessage``: those inside a ProtocolMessage if it has a message
+    ///   for everybody, else the bytes that came. `nil` for a segment of a longer message.
     /// - Throws: `.malformedMessage`.
     package static func unwrap(_ bytes: Secret) throws(StatusError) -> Secret? {
         try bytes.reveal { raw throws(StatusError) in
@@ -26,13 +26,14 @@ package enum Wrapping {
                 throw StatusError(.malformedMessage)
             }
             if let publicMessage { return publicMessage }
-            // SegmentMessage: a hash of the whole, and a piece of it. No push message is long enough for one.
+            // SegmentMessage: a hash of the whole message, and a piece of it. No push message is long enough
+            // to be cut.
             if first?.count == 32, hasFourth { return nil }
             return bytes
         }
     }
 
-    /// A ProtocolMessage for everybody: installation id and message. So contact codes travel.
+    /// A ProtocolMessage for everybody: installation id and message. Contact codes are sent in it.
     package static func wrap(_ message: Secret, installationID: Secret) -> Secret {
         var writer = ProtobufWriter(reserving: FieldRoom.heads + message.count + installationID.count)
         writer.bytes(2, installationID)
