@@ -6,15 +6,15 @@ import Darwin
 package import PushModel
 import Secp256k1Keys
 
-/// What one attempt at an encrypted token costs on this machine.
+/// The cost of one attempt at an encrypted token on this machine.
 package enum AttemptCost {
-    /// Attempts of one round, and rounds, of which the cheapest counts: a core that does something else
-    /// beside makes some dearer, none cheaper. Some twenty milliseconds in all.
+    /// Attempts in a round, and rounds. The cheapest round counts: other work on the core makes some rounds
+    /// dearer, and none cheaper. Some twenty milliseconds in all.
     private static let attempts = 32
     private static let rounds = 3
 
-    /// CPU time of one attempt that fails at the last step, as junk does: the multiplication on the curve is
-    /// nearly all of it.
+    /// CPU time of one attempt that fails at the last step, as junk does; nearly all of it is the
+    /// multiplication on the curve.
     package static func measure(_ world: World) -> Duration {
         let pair = Secp256k1KeyPair.generate(world)
         let sender = Secp256k1KeyPair.generate(world)
@@ -23,7 +23,7 @@ package enum AttemptCost {
         var least = Duration.seconds(1)
         for _ in 0..<rounds {
             let began = spent()
-            // It fails, which is what is timed.
+            // It fails, and the failure is what is timed.
             for _ in 0..<attempts { _ = try? TokenBox.decrypt(box, .mip05Short, with: pair) }
             least = min(least, (spent() - began) / attempts)
         }

@@ -1,16 +1,16 @@
 import PushModel
 
-/// Which devices were woken a moment ago. A device is woken at once, and then not before the pause is over;
-/// triggers that come meanwhile make one wake together, when it is.
+/// Which devices were woken a moment ago. A device is woken at once, and then not again before the pause is
+/// over. Triggers that come during the pause cause one wake together at its end.
 ///
-/// Nothing is lost by it: a device that was woken may have looked before the later message was there, so it
-/// is woken once more. Times are milliseconds of a monotonic clock.
+/// Nothing is lost: a device that was woken may have looked before the later message was there, so it is
+/// woken once more. Times are milliseconds of a monotonic clock.
 struct DevicePauses: Sendable {
     enum Turn: Sendable, Equatable {
         case now
-        /// So many milliseconds later.
+        /// The wake comes this many milliseconds later.
         case later(Int64)
-        /// A wake that is still to come stands for this one too.
+        /// A wake that is still to come covers this one too.
         case covered
     }
 
@@ -21,15 +21,15 @@ struct DevicePauses: Sendable {
 
     var span: Int64
     private let limit: Int
-    /// When the device's pause is over. A wake that comes later begins one that starts when it comes.
+    /// When the device's pause is over. A delayed wake begins a new pause when it happens.
     private var until: [Digest16: Int64] = [:]
     private var order = KeyQueue<Place>()
-    /// Places given back in one call: none of them ever waits for a walk.
+    /// How many places one call frees, so that no call ever scans the table.
     private static let sweep = 64
 
     /// - Parameters:
     ///   - span: milliseconds; 0: every trigger wakes at once.
-    ///   - limit: devices held; beyond it a device is woken at once.
+    ///   - limit: the most devices held; beyond it a device is woken at once.
     init(span: Int64, limit: Int) {
         self.span = span
         self.limit = limit
@@ -45,13 +45,13 @@ struct DevicePauses: Sendable {
             hold(key, until: now + span)
             return .now
         }
-        // The pause after a wake that is to come ends more than a span from now.
+        // The pause after a delayed wake ends more than a span from now.
         if end > now + span { return .covered }
         hold(key, until: end + span)
         return .later(end - now)
     }
 
-    /// The wake was not made after all.
+    /// The wake did not happen after all.
     mutating func release(_ key: Digest16) { until[key] = nil }
 
     mutating func forget(at now: Int64) {

@@ -1,21 +1,21 @@
 import PushModel
 
-/// A budget for each of at most so many keys. A key of which nothing was taken for an hour is forgotten:
-/// nothing would be known of it but that it was there.
+/// A budget for each key, with a limit on the number of keys. A key that was not charged for an hour is
+/// forgotten: its entry would only show that it was there.
 ///
-/// When full, the oldest key that has something left makes room; where the oldest are all spent, the new key
-/// is refused: those are the ones that the budget is for.
+/// When the table is full, the oldest key with budget left makes room. If the oldest are all spent, the new
+/// key is refused, because the spent ones are those that the budget is for.
 struct KeyedBudget: Sendable {
     var rule: RateRule { didSet { rule = Self.bounded(rule) } }
     private let limit: Int
     private var budgets: [Digest16: Budget<UInt16>] = [:]
-    /// The keys, each of which is looked at in its turn and goes to the end when it is not idle.
+    /// The keys. Each is checked in turn, and goes to the end if it is not idle.
     private var order = KeyQueue<Digest16>()
-    /// Keys looked at with each charge, so that a busy table gives back more than it takes; and in one call
-    /// of ``forget(at:)``, so that none holds others up for long.
+    /// How many keys each charge checks, so that a busy table frees more than it takes; and how many one call
+    /// of ``forget(at:)`` checks, so that it never delays others for long.
     private static let forgotten = 2
     private static let swept = 4_096
-    /// How many old keys are looked at for one that can go: a full table costs no walk.
+    /// How many old keys are checked for one that can go, so that a full table is never scanned.
     private static let probes = 16
 
     init(_ rule: RateRule, limit: Int) {
@@ -23,7 +23,7 @@ struct KeyedBudget: Sendable {
         self.limit = limit
     }
 
-    /// What 16 bits can count.
+    /// The most that 16 bits can count.
     private static func bounded(_ rule: RateRule) -> RateRule {
         let most = Int(UInt16.max)
         return RateRule(perMinute: min(rule.perMinute, most), perHour: min(rule.perHour, most))
@@ -31,10 +31,10 @@ struct KeyedBudget: Sendable {
 
     var count: Int { budgets.count }
 
-    /// False when nothing is left for the key, or no room for it; then nothing was charged.
+    /// False if the key has nothing left, or there is no room for it; then nothing was charged.
     ///
-    /// - Parameter members: processes that share what comes, each of which allows an equal part of the rule,
-    ///   rounded up: what falls to whom cannot be chosen, so the whole holds over all of them.
+    /// - Parameter members: processes that share the load. Each allows an equal part of the rule, rounded up:
+    ///   nobody can choose which process gets what, so the whole rule holds over all of them.
     mutating func charge(_ key: Digest16, at now: Int64, among members: Int = 1) -> Bool {
         let rule = rule.part(of: members)
         forget(at: now, looking: Self.forgotten)
@@ -73,7 +73,7 @@ struct KeyedBudget: Sendable {
     }
 }
 
-/// A queue on one array; as long as its user keeps it.
+/// A queue in one array; its user keeps it short.
 struct KeyQueue<Element: Sendable>: Sendable {
     private var items: [Element] = []
     private var head = 0
@@ -87,7 +87,7 @@ struct KeyQueue<Element: Sendable>: Sendable {
         guard head < items.count else { return nil }
         defer {
             head += 1
-            // Moved seldom, and at most as many as were taken since.
+            // Elements move seldom, and at most as many as were taken since the last time.
             if head >= 1_024, head * 2 >= items.count {
                 items.removeFirst(head)
                 head = 0

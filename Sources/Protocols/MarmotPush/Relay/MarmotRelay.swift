@@ -19,7 +19,7 @@ package final class MarmotRelay: SilentRole {
     private let shelf: Shelf
     private let world: World
 
-    /// What a relay remembers, and since when; outlives it when another takes its place.
+    /// What a relay remembers, and since when. It outlives the relay if another replaces it.
     private final class Shelf: Sendable {
         let memory: Mutex<RelayMemory>
         let start: ContinuousClock.Instant
@@ -32,8 +32,8 @@ package final class MarmotRelay: SilentRole {
         func release(_ held: RelayMemory.Reservation) { memory.withLock { $0.release(held) } }
     }
 
-    /// - Parameter old: the relay whose place this one takes, as after a reload: what it has seen is not new
-    ///   to this one either, and its budgets stay as spent as they are.
+    /// - Parameter old: the relay that this one replaces, as after a reload: this one knows what the old one
+    ///   has seen, and spent budgets stay spent.
     package init(_ serving: MarmotServing, replacing old: MarmotRelay? = nil, world: World) {
         self.serving = serving
         self.world = world
@@ -42,25 +42,25 @@ package final class MarmotRelay: SilentRole {
         if old != nil { shelf.memory.withLock { $0.adopt(serving) } }
     }
 
-    /// The outcome table stands as it is: there is no registration that an answer could end.
+    /// The outcome table applies unchanged: there is no registration that an answer could end.
     package static func override(_ answer: Answer) -> Outcome? { nil }
 
     package func release(_ held: MarmotHeld) { shelf.release(held.reservation) }
 
-    /// Keys in memory, of all tables: bounded whatever comes.
+    /// Keys in memory, of all tables; their number is always bounded.
     package var remembered: Int { shelf.memory.withLock(\.keys) }
 
-    /// Forgets what is over. A server that hears much does so by itself.
+    /// Forgets what is over. A busy server does so without this call.
     package func forget() {
         let now = elapsed
         shelf.memory.withLock { $0.forget(at: now) }
     }
 
-    /// What to subscribe to: wraps for any of our keys, dated back as far as NIP-59 lets them be.
+    /// What to subscribe to: wraps for any of our keys, as far back as NIP-59 allows their dates to be.
     ///
     /// - Parameters:
     ///   - limit: 0 asks for no stored events.
-    ///   - slack: how much earlier than that, for the sake of clocks that are slow.
+    ///   - slack: how much further back, to allow for slow clocks.
     package func subscription(
         limit: Int? = nil, slack: Duration = MarmotLimits.clockSlack
     ) -> NostrFilter {
@@ -71,8 +71,8 @@ package final class MarmotRelay: SilentRole {
 
     /// Judges one wrap.
     ///
-    /// - Returns: the pushes, and how many of its chunks led nowhere and why.
-    /// - Throws: why the wrap wakes nobody. Nobody is told; a caller counts the code.
+    /// - Returns: the pushes, and how many chunks led to none and why.
+    /// - Throws: why the wrap wakes nobody. The sender gets no answer; the caller counts the code.
     package func receive(_ inbound: MarmotInbound) async throws(MarmotError) -> VolatileVerdict<MarmotHeld> {
         let wrap = inbound.event
         // 1 and 2
@@ -95,7 +95,7 @@ package final class MarmotRelay: SilentRole {
         }
     }
 
-    /// Our pairs, that of the wrap first: mostly a token is for the same key.
+    /// Our key pairs, the wrap's first, because a token is usually for the same key.
     private func pairs(from addressee: XOnlyKey) -> [Secp256k1KeyPair] {
         serving.keys.filter { $0.publicKey == addressee } + serving.keys.filter { $0.publicKey != addressee }
     }
@@ -109,8 +109,9 @@ package final class MarmotRelay: SilentRole {
         try checkAge(of: opened.event, inbound.arrival)
         let trigger = try TriggerContent(reading: opened.event, formats: serving.formats)
         let digests = trigger.chunks.map { SHA256.hash($0) }
-        // Of the other formats the texts ask for no such key, and two members who write at once share their
-        // tokens. Digests of chunks of one size are as good as the chunks, and much shorter.
+        // For the other formats the specifications ask for no such key, and two members who write at the same
+        // time share their tokens. Digests of chunks of one size serve as well as the chunks, and are much
+        // shorter.
         let content =
             trigger.format == .pushV1 ? Self.key(SHA256.hash(digests.flatMap(\.self))) : nil
         let (rumor, sender) = (Self.key(opened.event.id), Self.key(opened.event.pubkey.bytes))
@@ -129,7 +130,7 @@ package final class MarmotRelay: SilentRole {
         case (.live, _): return
         case (.stored, .liveOnly): throw MarmotError(.tooOld)
         case (.stored, .grace(let grace)): span = grace
-        // What a server that listens would have heard counts as if it had, even if a little late.
+        // A wrap that a listening server would have received counts as received, even if a little late.
         case (.missed(let away), _):
             guard isRemembered(trigger) else { throw MarmotError(.tooOld) }
             span = MarmotLimits.backlogGrace + min(away, MarmotLimits.absence)
@@ -140,15 +141,16 @@ package final class MarmotRelay: SilentRole {
         }
     }
 
-    /// Whether this memory was there when the trigger was made: what came before may have woken somebody by a
-    /// process that has ended. Triggers tell whole seconds: one of the second in which it began may be older.
+    /// Whether this memory existed when the trigger was made: for an earlier trigger, a process that has
+    /// ended may have woken somebody already. Triggers have times in whole seconds: one of the second in
+    /// which the memory began may be older.
     private func isRemembered(_ trigger: NostrEvent) -> Bool {
         let began = world.now() - shelf.start.duration(to: world.instant())
         return UnixTime(seconds: trigger.createdAt) >= began
     }
 
-    /// Step 9: each of the chunks, however many do not open: what a trigger may cost is bounded by their
-    /// number and by the budget of attempts (decision 0019).
+    /// Step 9: every chunk, however many do not open. Their number and the budget of attempts limit the cost
+    /// of a trigger (decision 0019).
     private func wake(
         _ trigger: TriggerContent, _ keys: [Digest16], _ pairs: [Secp256k1KeyPair],
         _ held: RelayMemory.Reservation, _ visit: RelayMemory.Visit
@@ -162,7 +164,7 @@ package final class MarmotRelay: SilentRole {
             switch judge(chunk, trigger.format, key, pairs, &seen, visit) {
             case .wakes(let message, let device, let delay):
                 held.devices.append(device)
-                // What a wake stands for is a message, whatever its priority at Apple.
+                // A wake stands for a message, whatever its priority at Apple.
                 pushes.append(
                     VolatilePush(
                         message: message, pushClass: .normal, notBefore: delay.map { now + $0 },
@@ -170,7 +172,7 @@ package final class MarmotRelay: SilentRole {
             case .not(let why): counts[why, default: 0] += 1
             }
         }
-        // Nobody was woken, and for want of budget: a redelivery may succeed.
+        // Nobody was woken because a budget was spent: a redelivery may succeed.
         if pushes.isEmpty, counts[.overBudget, default: 0] > 0, counts[.covered] == nil {
             throw MarmotError(.overBudget)
         }
@@ -180,16 +182,16 @@ package final class MarmotRelay: SilentRole {
         return VolatileVerdict(pushes: pushes, notes: notes, held: MarmotHeld(reservation: held))
     }
 
-    /// Why a chunk leads nowhere.
+    /// Why a chunk leads to no push.
     package enum Chunk: Sendable, Hashable, CaseIterable {
-        /// Does not open, or holds no device token: a decoy is meant not to.
+        /// Does not open, or holds no device token. A decoy is meant to be like this.
         case decoy
-        /// Came in the same trigger before, or is for a device that did.
+        /// Was already in the same trigger, or is for a device that was.
         case repeated
-        /// The device was woken a moment ago and will be once more, which stands for this too.
+        /// The device was woken a moment ago and will be woken once more, which covers this chunk too.
         case covered
         case overBudget
-        /// For a push service that the instance does not serve.
+        /// Is for a push service that the instance does not serve.
         case unserved
 
         package var note: NoteCode {
@@ -204,12 +206,12 @@ package final class MarmotRelay: SilentRole {
     }
 
     private enum Found {
-        /// - `after`: not at once.
+        /// - `after`: the delay.
         case wakes(ProviderMessage, device: Digest16, after: Duration?)
         case not(Chunk)
     }
 
-    /// What one trigger has had so far.
+    /// What one trigger has used so far.
     private struct Seen {
         var chunks: Set<Digest16> = []
         var devices: Set<Digest16> = []
@@ -227,7 +229,7 @@ package final class MarmotRelay: SilentRole {
         do throws(MarmotError) {
             target = try decrypt(chunk, format, pairs, visit)
         } catch {
-            // What was charged stays charged for a decoy: it cost us the attempt.
+            // A charge for a decoy stays, because the attempt was made.
             guard error.code == .overBudget else { return .not(.decoy) }
             shelf.memory.withLock { $0.refund(encryptedToken: key) }
             return .not(.overBudget)
@@ -255,7 +257,7 @@ package final class MarmotRelay: SilentRole {
         }
     }
 
-    /// Under each of our keys in turn: a wrap for the new one may hold tokens for the old.
+    /// Tries each of our keys in turn: a wrap for the new key may hold tokens for the old one.
     private func decrypt(
         _ chunk: Secret, _ format: TokenFormat, _ pairs: [Secp256k1KeyPair], _ visit: RelayMemory.Visit
     ) throws(MarmotError) -> DeviceTarget {
@@ -272,16 +274,16 @@ package final class MarmotRelay: SilentRole {
         throw MarmotError(.tokenDoesNotOpen)
     }
 
-    /// Milliseconds since this relay began, by the clock that is never set.
+    /// Milliseconds since this relay began, by the monotonic clock.
     private var elapsed: Int64 { shelf.start.duration(to: world.instant()).wholeMilliseconds }
 
-    /// The first half of 32 bytes that nobody can choose freely is key enough.
+    /// The first half of 32 bytes is enough for a key, because nobody can choose them freely.
     private static func key(_ bytes: [UInt8]) -> Digest16 {
         bytes.withUnsafeBytes { Digest16($0[0, 16]) } ?? Digest16(high: 0, low: 0)
     }
 }
 
-/// What a relay remembers of one wrap: for ``MarmotRelay/release(_:)``.
+/// What a relay has noted for one wrap; ``MarmotRelay/release(_:)`` needs it.
 package struct MarmotHeld: Sendable {
     let reservation: RelayMemory.Reservation
 }

@@ -1,25 +1,25 @@
 package import PushModel
 import WireFormats
 
-/// What a device is woken with: the same bytes for everybody, so that they say nothing
+/// The content of a wake: the same bytes for everybody, so that they reveal nothing
 /// (docs/conformance/marmot.md).
 package struct MarmotWake: Sendable {
     package let pushType: APNsPushType
     package let priority: UInt8
     /// The body for APNs.
     package let payload: Secret
-    /// The `data` for FCM; data only, in every mode.
+    /// The `data` for FCM, which gets data only in every mode.
     package let data: Secret
 
-    /// No badge, though the seed text lists one: a background push must not carry it, and who keeps nothing
-    /// has no number to give.
+    /// No badge, although the seed text lists one: a background push must not carry one, and a server that
+    /// keeps nothing has no number for it.
     package static let silent = MarmotWake(
         .background, 5, Secret(#"{"aps":{"content-available":1}}"#.utf8))
 
-    /// An alert of fixed words, for an app that Apple would not wake often enough.
+    /// An alert with a fixed text, for an app that Apple would not wake often enough.
     ///
-    /// - Parameter isMutable: lets the app's extension fetch, and write its own words over these.
-    /// - Throws: `.tooMuchContent` for empty words, or when the body is more than Apple takes.
+    /// - Parameter isMutable: lets the app's extension fetch messages and replace the text.
+    /// - Throws: `.tooMuchContent` if the text is empty, or the body is larger than Apple accepts.
     package static func alert(
         title: String, body: String, isMutable: Bool
     ) throws(MarmotError) -> MarmotWake {
@@ -49,7 +49,7 @@ package struct MarmotWake: Sendable {
         return MarmotWake(.alert, 10, Secret(writer.bytes))
     }
 
-    /// The deployed server's words.
+    /// The deployed server's text.
     package static let defaultTitle = "New activity"
     package static let defaultBody = "You have a new notification"
 
@@ -60,13 +60,13 @@ package struct MarmotWake: Sendable {
         data = Secret(#"{"content_available":"true"}"#.utf8)
     }
 
-    /// The same for every wake, so that it says nothing: a push service keeps one of them for a phone that is
+    /// The same for every wake, so that it reveals nothing: a push service keeps one wake for a phone that is
     /// off, and a phone shows one.
     private static let collapse = Secret("wake".utf8)
 
     /// The message for one device.
     ///
-    /// - Returns: `nil` for an address that no push service has.
+    /// - Returns: `nil` for an address that no push service could have issued.
     func message(for target: DeviceTarget, topic: String, at now: UnixTime) -> ProviderMessage? {
         switch target.platform {
         case .fcm:

@@ -1,16 +1,16 @@
 import PushModel
 
-/// All that this server remembers: keys of repeats and budgets, as digests, in memory, bounded.
+/// Everything that this server remembers: keys for repeats and budgets, as digests, in memory, bounded.
 ///
-/// A value; times are milliseconds of a monotonic clock, so that no step of the wall clock frees a repeat or
-/// spends a budget.
+/// A value type. Times are milliseconds of a monotonic clock, so that setting the wall clock neither lets a
+/// repeat through nor spends a budget.
 struct RelayMemory: Sendable {
     /// What one wrap has reserved so far.
     struct Reservation: Sendable {
         var wrap: Digest16
         var rumor: Digest16?
         var content: Digest16?
-        /// Devices that are to be woken.
+        /// Devices to wake.
         var devices: [Digest16] = []
     }
 
@@ -26,7 +26,7 @@ struct RelayMemory: Sendable {
 
     private var rule: RateRule
     private var everything = Budget<UInt32>()
-    /// What each inbox relay has used of it.
+    /// How much of it each inbox relay has used.
     private var relays: [Int: Budget<UInt32>] = [:]
     /// Every reload may give relays new numbers; the oldest are forgotten.
     private static let relayLimit = 64
@@ -52,7 +52,7 @@ struct RelayMemory: Sendable {
         pauses = DevicePauses(span: serving.pause.wholeMilliseconds, limit: budgets.keys)
     }
 
-    /// Goes by other rules from now on, and forgets nothing.
+    /// Uses other rules from now on, and forgets nothing.
     mutating func adopt(_ serving: MarmotServing) {
         rule = serving.budgets.everything
         senders.rule = serving.budgets.sender
@@ -60,13 +60,13 @@ struct RelayMemory: Sendable {
         pauses.span = serving.pause.wholeMilliseconds
     }
 
-    /// Keys in memory: what a test watches.
+    /// Keys in memory, for tests.
     var keys: Int {
         senders.count + encryptedTokens.count + deviceTokens.count + wraps.count + rumors.count
             + contents.count + pauses.count
     }
 
-    /// Forgets what is over, for a server that nothing comes to.
+    /// Forgets what is over, for an idle server.
     mutating func forget(at now: Int64) {
         senders.forget(at: now)
         encryptedTokens.forget(at: now)
@@ -114,8 +114,8 @@ struct RelayMemory: Sendable {
 
     mutating func refund(encryptedToken key: Digest16) { encryptedTokens.refund(key) }
 
-    /// One multiplication on the curve or two. A relay may use its share of the budget, so that none can use
-    /// up what wraps of the others need.
+    /// Charges one or two multiplications on the curve. Each relay has a share of the budget, so that none
+    /// can use up what the others' wraps need.
     mutating func chargeAttempt(_ visit: Visit) -> Bool {
         func share(_ count: Int) -> Int { count == 0 ? 0 : max(1, count / max(1, visit.relays)) }
         let own = RateRule(perMinute: share(rule.perMinute), perHour: share(rule.perHour))
@@ -131,10 +131,11 @@ struct RelayMemory: Sendable {
 
     /// Whether and when a device may be woken; `nil`: its budget is spent.
     mutating func wake(deviceToken key: Digest16, _ visit: Visit) -> DevicePauses.Turn? {
-        // First: a pause that was begun would cover what comes in it, and nobody be woken.
+        // The budget is checked first: otherwise a pause would have begun without a wake, and triggers during
+        // it would wake nobody.
         guard deviceTokens.charge(key, at: visit.now, among: visit.members) else { return nil }
         let turn = pauses.take(key, at: visit.now)
-        // What an earlier trigger wakes costs nothing more.
+        // A trigger that an earlier wake covers costs nothing more.
         if turn == .covered { deviceTokens.refund(key) }
         return turn
     }

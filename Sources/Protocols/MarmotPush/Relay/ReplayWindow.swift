@@ -1,11 +1,11 @@
 import PushModel
 
-/// What was taken within a span: at most so many keys, the oldest of which make room.
+/// The keys that were taken within a span. Their number is limited; the oldest make room.
 ///
-/// Several processes on one store do not share it: a wrap always falls to the same of them, a message that
+/// Several processes on one store do not share it: a wrap always goes to the same process, but a message that
 /// comes in several wraps may not (decision 0039).
 ///
-/// A key is reserved before the work and stays, or is released when the work could not be done.
+/// A key is reserved before the work. It stays, or is released if the work could not be done.
 struct ReplayWindow: Sendable {
     private struct Held {
         var stamp: UInt64
@@ -18,13 +18,13 @@ struct ReplayWindow: Sendable {
         var until: Int64
     }
 
-    /// For keys that are reserved from now on.
+    /// Applies to keys that are reserved from now on.
     var span: Int64
     private let limit: Int
     private var held: [Digest16: Held] = [:]
     private var order = KeyQueue<Place>()
     private var stamp: UInt64 = 0
-    /// Places given back in one call: none of them ever waits for a walk.
+    /// How many places one call frees, so that no call ever scans the table.
     private static let sweep = 64
 
     /// - Parameter span: milliseconds.
@@ -33,10 +33,10 @@ struct ReplayWindow: Sendable {
         self.limit = limit
     }
 
-    /// Places in use, those of released keys included: what is bounded.
+    /// Places in use, including those of released keys; this number is bounded.
     var count: Int { order.count }
 
-    /// False when the key is held already.
+    /// False if the key is already held.
     mutating func reserve(_ key: Digest16, at now: Int64) -> Bool {
         forget(at: now)
         if let seen = held[key], seen.until > now { return false }

@@ -1,5 +1,5 @@
-/// How often something happened within the span that ends now, in eight slots: the oldest slot leaves as a
-/// whole, so the window is the span or up to an eighth of it less.
+/// How often something happened within the span that ends now, in eight slots. The oldest slot is dropped as
+/// a whole, so the window is up to an eighth shorter than the span.
 ///
 /// Times are milliseconds of a monotonic clock since some fixed moment.
 struct SlidingWindow<Count: FixedWidthInteger & UnsignedInteger & SIMDScalar & Sendable>: Sendable
@@ -25,7 +25,7 @@ where Count.SIMD8Storage: Sendable {
             for passed in (newest + 1)...slot { counts[Int(passed % Self.slots)] = 0 }
         }
         newest = slot
-        // Saturates: a rule never asks for more than fits.
+        // Saturates: no rule needs larger numbers.
         let at = Int(slot % Self.slots)
         if counts[at] < Count.max { counts[at] += 1 }
     }
@@ -42,7 +42,7 @@ where Count.SIMD8Storage: Sendable {
     }
 }
 
-/// One budget: a minute's window and an hour's.
+/// One budget: a window of a minute and one of an hour.
 struct Budget<Count: FixedWidthInteger & UnsignedInteger & SIMDScalar & Sendable>: Sendable
 where Count.SIMD8Storage: Sendable {
     private static var minute: Int64 { 60_000 }
@@ -55,10 +55,10 @@ where Count.SIMD8Storage: Sendable {
             || (rule.perHour > 0 && lastHour.count(at: now, span: Self.hour) >= rule.perHour)
     }
 
-    /// Whether neither window holds anything.
+    /// Whether both windows are empty.
     func isIdle(at now: Int64) -> Bool { lastHour.count(at: now, span: Self.hour) == 0 }
 
-    /// False when nothing is left; then nothing was charged.
+    /// False if nothing is left; then nothing was charged.
     mutating func charge(_ rule: RateRule, at now: Int64) -> Bool {
         guard !isSpent(rule, at: now) else { return false }
         lastMinute.add(at: now, span: Self.minute)

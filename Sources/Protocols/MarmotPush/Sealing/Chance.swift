@@ -1,7 +1,7 @@
 import PushModel
 import Secp256k1Keys
 
-/// What the device and the origin draw from the generator that the caller hands in.
+/// Values that the device and the origin draw from the caller's generator.
 extension RandomNumberGenerator {
     mutating func bytes(_ count: Int) -> [UInt8] {
         var bytes = [UInt8]()
@@ -11,9 +11,9 @@ extension RandomNumberGenerator {
         return bytes
     }
 
-    /// A pair for one use.
+    /// A key pair for one use.
     mutating func keyPair() -> Secp256k1KeyPair {
-        // A draw fails once in 2^128; four in a row would be a broken generator.
+        // A draw fails once in 2^128; four failures in a row would mean a broken generator.
         for _ in 0..<4 {
             let scalar = Secret(bytes(Secp256k1KeyPair.secretBytes))
             if let pair = try? Secp256k1KeyPair(secret: scalar) { return pair }

@@ -1,10 +1,10 @@
 public import PushModel
 public import Secp256k1Keys
 
-/// The gift wrap of NIP-59: a rumor (446) in a seal (13) in a wrap (1059), or, as the seed text draws it, a
-/// signed event straight in the wrap.
+/// The gift wrap of NIP-59: a rumor (446) in a seal (13) in a wrap (1059), or, as the seed text describes it,
+/// a signed event directly in the wrap.
 public enum GiftWrap {
-    /// How the trigger lay in the wrap.
+    /// How the wrap contained the trigger.
     public enum Path: Sendable, Hashable {
         /// In a seal.
         case sealed
@@ -22,9 +22,9 @@ public enum GiftWrap {
 
     // MARK: reading
 
-    /// Step 1 of docs/conformance/marmot.md: what can be told without any arithmetic.
+    /// Step 1 of docs/conformance/marmot.md: what can be checked without any arithmetic.
     ///
-    /// - Parameter keys: the server's; two while it changes its key.
+    /// - Parameter keys: the server's; two during a change of keys.
     /// - Returns: the key that the wrap is for.
     /// - Throws: `.wrongKind`, `.tooLarge`, `.wrongRecipient`.
     package static func addressee(
@@ -45,8 +45,8 @@ public enum GiftWrap {
         guard wrap.isSigned else { throw MarmotError(.badSignature) }
     }
 
-    /// Step 5: decrypts both layers and believes the author. What lies inside is read liberally, as deployed
-    /// servers read it, but for `push-v1`, whose text forbids it.
+    /// Step 5: decrypts both layers and verifies the author. The content is read liberally, as deployed
+    /// servers do, except for `push-v1`, whose specification forbids it.
     ///
     /// - Parameter wrap: one that ``verify(_:)`` let pass.
     /// - Throws: `.doesNotOpen`; `.malformedInside` for what is no event; `.wrongKind`; `.badSignature` of a
@@ -117,7 +117,7 @@ public enum GiftWrap {
             self.auxiliary = auxiliary
         }
 
-        /// Draws everything: the time from the last two days.
+        /// Draws everything at random; the time from the last two days.
         package static func random(_ world: World) -> Layer {
             let back = world.random(below: MarmotLimits.backdating.components.seconds + 1)
             return Layer(
@@ -143,7 +143,7 @@ public enum GiftWrap {
             auxiliary: layer.auxiliary)
     }
 
-    /// Puts an event into a wrap: kind 1059, addressed to the server, signed by a key for this wrap alone.
+    /// Puts an event into a wrap: kind 1059, addressed to the server, signed by a key for this wrap only.
     ///
     /// - Parameter inner: a seal, or a signed 446.
     /// - Throws: `.tooMuchContent`.
@@ -159,7 +159,7 @@ public enum GiftWrap {
             by: wrapper, auxiliary: layer.auxiliary)
     }
 
-    /// Seals and wraps a rumor with everything drawn afresh.
+    /// Seals and wraps a rumor with fresh random values.
     ///
     /// - Throws: `.tooMuchContent`; `.authorMismatch`.
     package static func wrap(

@@ -11,7 +11,7 @@ package enum NIP44 {
     package static let nonceBytes = 32
     /// Version, nonce, authenticator.
     private static let frameBytes = 65
-    /// The shortest payload there is, before and after base64 (NIP-44, "Decryption").
+    /// The shortest possible payload, before and after base64 (NIP-44, "Decryption").
     private static let leastBytes = 99
     private static let leastCharacters = 132
 
@@ -78,7 +78,7 @@ package enum NIP44 {
             let code = keys.reveal { keys in
                 Secret(count: 32) { HMAC256.code(key: keys[44, 32], [nonce, body], into: $0) }
             }
-            // The authenticator comes before the cipher, and is compared without an early exit.
+            // The authenticator is checked before decryption, and compared without an early exit.
             guard code.reveal({ constantTimeEqual($0, bytes[bytes.count - 32, 32]) }) else {
                 throw MarmotError(.doesNotOpen)
             }
@@ -91,7 +91,7 @@ package enum NIP44 {
 
     /// The bytes of a payload of version 2.
     private static func decoded(_ text: UnsafeRawBufferPointer) throws(MarmotError) -> Secret {
-        // A leading # announces a version that base64 does not carry.
+        // A leading # announces a version that is not in base64.
         guard text.count >= leastCharacters, text.count <= MarmotLimits.payloadBytes, text[0] != 0x23,
             let count = Base64.decodedCount(text), count >= leastBytes
         else { throw MarmotError(.doesNotOpen) }
@@ -112,7 +112,7 @@ package enum NIP44 {
 
     // MARK: padding
 
-    /// What a text of `count` bytes is padded to, without the length in front ("calc_padded_len").
+    /// The padded size of a text of `count` bytes, without the length in front ("calc_padded_len").
     package static func paddedCount(_ count: Int) -> Int {
         guard count > 32 else { return 32 }
         let power = 1 << (Int.bitWidth - (count - 1).leadingZeroBitCount)
@@ -142,7 +142,7 @@ package enum NIP44 {
             if count == 0 {
                 prefix = 6
                 count = raw[2, 4].reduce(0) { $0 << 8 | Int($1) }
-                // A text that the short form could tell has one spelling only.
+                // A text whose length fits the short form must use it, so that it has one spelling only.
                 guard count > MarmotLimits.shortPlaintextBytes else { throw MarmotError(.doesNotOpen) }
             }
             guard count <= raw.count, raw.count == prefix + paddedCount(count) else {
@@ -154,7 +154,7 @@ package enum NIP44 {
 }
 
 extension UnsafeRawBufferPointer {
-    /// `count` bytes from an offset.
+    /// `count` bytes starting at an offset.
     @inline(__always)
     subscript(_ start: Int, _ count: Int) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: self[start..<start + count])

@@ -3,7 +3,7 @@ import PushModel
 package import Secp256k1Keys
 import WireFormats
 
-/// Proof that a member of a group said a record (docs/conformance/marmot.md): a signature over the id of an
+/// Proof that a member of a group made a record (docs/conformance/marmot.md): a signature over the id of an
 /// event of kind 451 that is never published.
 package enum OwnerProof {
     /// Which signatures a group takes.
@@ -62,7 +62,7 @@ package enum OwnerProof {
         return NostrEvent.id(of: key.member, createdAt: 0, kind: kind, tags: tags, content: content)
     }
 
-    /// SHA-256 of the record's bytes: it breaks ties between two records of one millisecond.
+    /// SHA-256 of the record's bytes: it decides between two records of the same millisecond.
     ///
     /// Domain ‖ u16 length, group ‖ member 32 ‖ leaf u32 ‖ platform byte ‖ server 32 ‖ fingerprint 12 ‖
     /// owner_ts u64 ‖ u16 length, hint ‖ encrypted token; all big-endian.

@@ -3,7 +3,7 @@ public import PushModel
 public import Secp256k1Keys
 import WireFormats
 
-/// Where a push is to go: what an encrypted token holds.
+/// The destination of a push: the content of an encrypted token.
 public struct DeviceTarget: Sendable {
     /// The push service, by the byte in front of the token.
     public enum Platform: UInt8, Sendable, Hashable, CaseIterable {
@@ -18,21 +18,21 @@ public struct DeviceTarget: Sendable {
 
     /// Which push service has the token.
     public let platform: Platform
-    /// APNs: the raw bytes that the system gave. FCM: the registration token's text.
+    /// APNs: the raw bytes from the system. FCM: the registration token's text.
     public let token: Secret
 
     /// An Apple device, by the bytes that the system gave the app (32 today).
     ///
-    /// - Throws: `.malformedToken` for none, for more than ``MarmotLimits/deviceTokenBytes``, and for 64 and
-    ///   more that are all hexadecimal digits: that is the token's text, for ``apns(hex:)``.
+    /// - Throws: `.malformedToken` for no bytes, for more than ``MarmotLimits/deviceTokenBytes``, and for 64
+    ///   or more that are all hexadecimal digits: that is the token's text, which belongs to ``apns(hex:)``.
     public static func apns(bytes: Secret) throws(MarmotError) -> DeviceTarget {
         guard hex(bytes) == nil else { throw MarmotError(.malformedToken) }
         return try DeviceTarget(.apns, token: bytes)
     }
 
-    /// The same by its text of two hexadecimal digits a byte, in either spelling.
+    /// The same from its text of two hexadecimal digits a byte, in either case.
     ///
-    /// - Throws: `.malformedToken` for what is no such text, and as ``apns(bytes:)``.
+    /// - Throws: `.malformedToken` for any other text, and in the cases of ``apns(bytes:)``.
     public static func apns(hex text: Secret) throws(MarmotError) -> DeviceTarget {
         guard let bytes = text.reveal({ Hex.secret($0) }) else { throw MarmotError(.malformedToken) }
         return try apns(bytes: bytes)
@@ -40,18 +40,18 @@ public struct DeviceTarget: Sendable {
 
     /// A device at FCM, by its registration token's text.
     ///
-    /// - Throws: `.malformedToken` for an empty token, one beyond ``MarmotLimits/deviceTokenBytes``, or one
-    ///   with a character that none has (docs/conformance/marmot.md).
+    /// - Throws: `.malformedToken` for an empty token, one longer than ``MarmotLimits/deviceTokenBytes``, or
+    ///   one with a character that tokens never have (docs/conformance/marmot.md).
     public static func fcm(_ token: Secret) throws(MarmotError) -> DeviceTarget {
         try DeviceTarget(.fcm, token: token)
     }
 
-    /// What hexadecimal digits stand for, where so many of them cannot be anything else.
+    /// The bytes behind hexadecimal digits, if there are so many that they cannot be anything else.
     static func hex(_ token: Secret) -> Secret? {
         token.reveal { $0.count >= MarmotLimits.textualTokenBytes ? Hex.secret($0) : nil }
     }
 
-    /// As a token holds it; the app's ways are ``apns(bytes:)``, ``apns(hex:)`` and ``fcm(_:)``.
+    /// From the content of a token; apps use ``apns(bytes:)``, ``apns(hex:)`` and ``fcm(_:)``.
     ///
     /// - Throws: `.malformedToken`.
     package init(_ platform: Platform, token: Secret) throws(MarmotError) {
@@ -69,7 +69,7 @@ public struct DeviceTarget: Sendable {
         }
     }
 
-    /// SHA-256 of platform byte ‖ token: what budgets and fingerprints go by (§5.2 step 9, §4.2).
+    /// SHA-256 of platform byte ‖ token, which budgets and fingerprints use (§5.2 step 9, §4.2).
     public var digest: [UInt8] {
         token.reveal { token in
             withUnsafeBytes(of: platform.rawValue) { SHA256.hash(joining: [$0, token]) }
@@ -83,12 +83,12 @@ public enum TokenBox {
     /// Nonce of one box, random.
     public static let nonceBytes = 12
 
-    /// Encrypts a device token to a server's key.
+    /// Encrypts a device token for a server's key.
     ///
-    /// - Parameter ephemeral: a pair for this token and group alone. `nonce`: 12 random bytes.
-    /// - Parameter padding: random bytes behind the token up to the format's size, ``paddingBytes(_:_:)`` of
+    /// - Parameter ephemeral: a pair for this token and group only. `nonce`: 12 random bytes.
+    /// - Parameter padding: random bytes after the token up to the format's size, ``paddingBytes(_:_:)`` of
     ///   them.
-    /// - Throws: `.tooMuchContent` when the format has no room; `.malformedKey` for a nonce or padding of
+    /// - Throws: `.tooMuchContent` if the format has no room; `.malformedKey` for a nonce or padding of
     ///   another length.
     public static func encrypt(
         _ target: DeviceTarget, to server: XOnlyKey, _ format: TokenFormat, ephemeral: Secp256k1KeyPair,
@@ -122,7 +122,7 @@ public enum TokenBox {
             padding: world.randomBytes(padding))
     }
 
-    /// How many bytes of padding follow this token; `nil` when the format has no room for it.
+    /// How many bytes of padding follow this token; `nil` if the format has no room for it.
     public static func paddingBytes(_ target: DeviceTarget, _ format: TokenFormat) -> Int? {
         guard let size = format.plaintextBytes else { return 0 }
         let left = size - 3 - target.token.count
@@ -131,8 +131,8 @@ public enum TokenBox {
 
     /// Opens an encrypted token.
     ///
-    /// - Throws: `.tokenDoesNotOpen` for a wrong length, a point that is none, or a key that does not fit;
-    ///   `.unknownPlatform`, `.malformedToken` for what is inside.
+    /// - Throws: `.tokenDoesNotOpen` for a wrong length, an invalid point, or a wrong key;
+    ///   `.unknownPlatform`, `.malformedToken` for the content.
     public static func decrypt(
         _ box: Secret, _ format: TokenFormat, with pair: Secp256k1KeyPair
     ) throws(MarmotError) -> DeviceTarget {
@@ -162,7 +162,7 @@ public enum TokenBox {
         }
     }
 
-    /// The box's key from the raw shared X.
+    /// The box's key, derived from the raw shared X.
     package static func key(_ format: TokenFormat, _ shared: Secret) -> Secret {
         let prk = format.salt.map { HKDF256.extract(salt: $0, input: shared) } ?? shared
         return HKDF256.expand(prk, info: format.info, count: ChaCha20Poly1305.keyBytes)
@@ -186,7 +186,7 @@ public enum TokenBox {
         }
     }
 
-    /// Platform byte ‖ length (2 bytes) ‖ token ‖ padding, which is not looked at.
+    /// Platform byte ‖ length (2 bytes) ‖ token ‖ padding, which is ignored.
     private static func sized(_ plain: UnsafeRawBufferPointer) throws(MarmotError) -> DeviceTarget {
         guard let platform = DeviceTarget.Platform(rawValue: plain[0]) else {
             throw MarmotError(.unknownPlatform)
@@ -197,7 +197,7 @@ public enum TokenBox {
         return try DeviceTarget(platform, token: platform == .apns ? raw(token) : token)
     }
 
-    /// `apns` or `fcm` ‖ NUL ‖ token: split at the first NUL, because an APNs token may have others.
+    /// `apns` or `fcm` ‖ NUL ‖ token: split at the first NUL, because an APNs token may contain others.
     private static func textual(_ plain: UnsafeRawBufferPointer) throws(MarmotError) -> DeviceTarget {
         guard let split = plain.firstIndex(of: 0) else { throw MarmotError(.malformedToken) }
         let name = plain[0, split]
@@ -207,7 +207,7 @@ public enum TokenBox {
         return try DeviceTarget(.apns, token: raw(Secret(copying: token)))
     }
 
-    /// The seed text leaves open whether an APNs token is written raw or as hex, and an app may take one for
-    /// the other: what can only be hex is read as hex (docs/conformance/marmot.md).
+    /// The seed text leaves open whether an APNs token is written raw or as hex, and an app may confuse the
+    /// two: what can only be hex is read as hex (docs/conformance/marmot.md).
     private static func raw(_ token: Secret) -> Secret { DeviceTarget.hex(token) ?? token }
 }

@@ -2,14 +2,14 @@ package import PushModel
 import Secp256k1Keys
 import WireFormats
 
-/// What an inner event of kind 447 to 450 says (docs/conformance/marmot.md): parsed and bounded, not yet
-/// believed.
+/// The content of an inner event of kind 447 to 450 (docs/conformance/marmot.md): parsed and bounded, not yet
+/// verified.
 ///
 /// Who sent it, and from which leaf, comes from MLS and never from the event.
 package enum Gossip: Sendable {
     /// 447 of the tag profiles: the sender's tokens, and a wish for everybody's. In `seed` there may be none.
     case request(GossipProfile, own: [GossipToken], GossipReference)
-    /// 448 of the tag profiles. `unusable`: entries that were passed over.
+    /// 448 of the tag profiles. `unusable`: entries that were ignored.
     case list(GossipProfile, [ListedToken], answering: GossipReference, unusable: Int)
     /// 449 of `seed`: the sender's complete new set.
     case update([GossipToken])
@@ -17,7 +17,7 @@ package enum Gossip: Sendable {
     case removal([Secret]?)
     /// 447 of `push-v1` with an empty list.
     case recordRequest(GossipReference)
-    /// 447, 448 and 449 of `push-v1`, entry by entry; `nil` for one that has a wrong form.
+    /// 447, 448 and 449 of `push-v1`, entry by entry; `nil` for a malformed one.
     case records([PushRecord?], isList: Bool)
 
     /// Recognises the profile from the event and takes it apart.
@@ -29,14 +29,14 @@ package enum Gossip: Sendable {
         guard (NostrKind.tokenRequest...NostrKind.tokenRemoval).contains(event.kind) else {
             throw MarmotError(.wrongKind)
         }
-        // Inner events stay unsigned, so that one that leaks proves nothing (MIP-03).
+        // Inner events stay unsigned, so that a leaked one proves nothing (MIP-03).
         guard event.signature == nil, event.hasRightID else { throw MarmotError(.malformedGossip) }
         if event.content.count > 0 {
             self = try Self.readRecords(event)
             return
         }
         let tokens = event.tags.filter { $0.first == "token" }
-        // One token in hex tells the seed text: base64 of a token ends with =, so it is never hex.
+        // A token in hex identifies the seed text: base64 of a token ends with =, so it is never hex.
         let isHex = tokens.isEmpty ? nil : tokens.contains { $0.count > 1 && Self.isHex($0[1]) }
         switch event.kind {
         case NostrKind.tokenRequest: self = try Self.readRequest(event, tokens, isHex)
@@ -45,7 +45,7 @@ package enum Gossip: Sendable {
             if tokens.isEmpty, event.tags.isEmpty {
                 self = .removal(nil)
             } else {
-                // Under mip05 a 449 has no tags: what has base64 in them is neither.
+                // In mip05 a 449 has no tags: an event with base64 in its tags belongs to neither profile.
                 guard isHex == true else { throw MarmotError(.malformedGossip) }
                 self = .update(try Self.readSet(tokens, .seed))
             }
@@ -62,11 +62,12 @@ package enum Gossip: Sendable {
         let reference = GossipReference(id: event.id, nonce: nonce)
         if isHex == true { return .request(.seed, own: try readSet(tokens, .seed), reference) }
         if tokens.isEmpty {
-            // Anyone who has no push of their own may still want to wake others: the nonce tells the profile.
+            // Somebody without push of their own may still want to wake others: the nonce identifies the
+            // profile.
             guard nonce != nil else { throw MarmotError(.malformedGossip) }
             return .request(.seed, own: [], reference)
         }
-        // One token for each leaf, and no tag beside it, as mdk 0.8 reads it.
+        // One token for each leaf, and no other tag, as mdk 0.8 reads it.
         guard event.tags.count == 1 else { throw MarmotError(.malformedGossip) }
         return .request(.mip05, own: try readSet(tokens, .mip05), reference)
     }
@@ -101,7 +102,7 @@ package enum Gossip: Sendable {
         return .list(.mip05, entries, answering: GossipReference(id: id, nonce: nil), unusable: 0)
     }
 
-    /// What a leaf says of itself: whole or not at all.
+    /// What a leaf says about itself: all of it or nothing.
     private static func readSet(
         _ tags: [[String]], _ profile: GossipProfile
     ) throws(MarmotError) -> [GossipToken] {
@@ -138,7 +139,7 @@ package enum Gossip: Sendable {
         }
         guard tag.count <= 4, let box = base64Box(tag[1]) else { throw MarmotError(.malformedGossip) }
         let hint = tag.count == 4 ? tag[3] : nil
-        // The text with 280 bytes has no place for a hint.
+        // The 280-byte format has no place for a hint.
         let format: TokenFormat =
             hint == nil && box.count == TokenFormat.shortTokenBytes ? .mip05Short : .mip05Long
         return try GossipToken(format, box: box, server: server, relayHint: hint)

@@ -2,7 +2,7 @@ public import PushModel
 public import Secp256k1Keys
 import WireFormats
 
-/// An encrypted token as gossip carries it and the store keeps it (docs/conformance/marmot.md).
+/// An encrypted token in the form that gossip and the store use (docs/conformance/marmot.md).
 public struct GossipToken: Sendable {
     /// Of ``box``.
     public let format: TokenFormat
@@ -10,7 +10,7 @@ public struct GossipToken: Sendable {
     public let box: Secret
     /// The key that it is encrypted to.
     public let server: XOnlyKey
-    /// A relay of that server, as the token's owner knows it. At most ``MarmotLimits/relayURLBytes``.
+    /// A Nostr relay of that server, according to the token's owner. At most ``MarmotLimits/relayURLBytes``.
     public let relayHint: String?
 
     /// - Parameter box: as many bytes as the format has.
@@ -33,9 +33,9 @@ public struct GossipToken: Sendable {
     /// Whether both are the same ciphertext for the same server.
     public func isSame(as other: GossipToken) -> Bool { server == other.server && box == other.box }
 
-    /// As a `token` tag of the profile that the format belongs to.
+    /// As a `token` tag of the format's profile.
     ///
-    /// - Parameter leaf: the owner's, in a list alone.
+    /// - Parameter leaf: the owner's; only in a list.
     func tag(leaf: UInt32? = nil) -> [String] {
         var tag = ["token"]
         switch format {
@@ -43,7 +43,7 @@ public struct GossipToken: Sendable {
         case .mip05Short: tag += [box.reveal { Base64.text($0) }, server.hex]
         case .mip05Long, .pushV1:
             tag += [box.reveal { Base64.text($0) }, server.hex]
-            // Without a hint the tag has the shape of January 2026, which has no place for one.
+            // Without a hint the tag has the form of January 2026, which has no place for one.
             if let relayHint { tag.append(relayHint) }
         }
         if let leaf { tag.append(String(leaf)) }
@@ -91,7 +91,7 @@ package struct GossipReference: Sendable, Hashable {
         self.nonce = nonce
     }
 
-    /// By the id, and where one of the two has none, by the nonce.
+    /// Compares ids, or nonces if one of the two has no id.
     func answers(_ request: GossipReference) -> Bool {
         if let id, let other = request.id { return id == other }
         return nonce != nil && nonce == request.nonce

@@ -17,8 +17,8 @@ package enum GossipEvent {
         return rumor(NostrKind.tokenRequest, tags, author, createdAt)
     }
 
-    /// 448 of a tag profile; several when one would be too large for a group message. They are cut between
-    /// leaves: whoever reads one takes what it says of a leaf for all that there is.
+    /// 448 of a tag profile; several if one would be too large for a group message. They are cut between
+    /// leaves, because readers take what a list says about a leaf as complete.
     ///
     /// A leaf whose tokens alone would be too large is left out, for its owner to say.
     package static func lists(
@@ -87,7 +87,7 @@ package enum GossipEvent {
 
     private static func tagBytes(_ tag: [String]) -> Int { tag.reduce(8) { $0 + $1.utf8.count + 3 } }
 
-    /// Cuts entries into runs that a group message has room for, and none of them within a leaf.
+    /// Cuts entries into runs that fit into a group message, and never within a leaf.
     private static func parts<Entry>(
         _ entries: [Entry], most: Int = .max, leaf: (Entry) -> UInt32, size: (Entry) -> Int
     ) -> [[Entry]] {

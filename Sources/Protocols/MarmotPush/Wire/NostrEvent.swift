@@ -3,7 +3,7 @@ public import PushModel
 public import Secp256k1Keys
 import WireFormats
 
-/// Kinds of events that this protocol has to do with.
+/// Kinds of events that this protocol uses.
 public enum NostrKind {
     /// NIP-59: a rumor, encrypted to one reader and signed by its author.
     public static let seal = 13
@@ -29,9 +29,9 @@ public enum NostrKind {
 
 /// An event of Nostr (NIP-01), with or without a signature.
 ///
-/// Parsed and bounded, not yet believed: ``isSigned`` tells whether its author said so.
+/// Parsed and bounded, not yet verified: ``isSigned`` tells whether its author signed it.
 public struct NostrEvent: Sendable {
-    /// 32 bytes. Of a parsed event what it states, else what it should state.
+    /// 32 bytes. For a parsed event the id that it states, else the computed one.
     public let id: [UInt8]
     /// Who wrote it, 32 bytes.
     public let pubkey: XOnlyKey
@@ -45,7 +45,7 @@ public struct NostrEvent: Sendable {
     public let content: Secret
     /// 64 bytes; `nil` for a rumor (NIP-59).
     public let signature: [UInt8]?
-    /// Whether it was read with a leniency that the texts do not grant.
+    /// Whether it could be read only more leniently than the specifications allow.
     package let isLoose: Bool
 
     init(
@@ -88,31 +88,31 @@ public struct NostrEvent: Sendable {
         id == Self.id(of: pubkey, createdAt: createdAt, kind: kind, tags: tags, content: content)
     }
 
-    /// Whether the id fits and the author signed it.
+    /// Whether the id is right and the author signed it.
     public var isSigned: Bool {
         guard let signature, hasRightID else { return false }
         return pubkey.verifies(signature, of: id)
     }
 
-    /// Whether its author wants it to be forgotten by now (NIP-40). A time that is no number says nothing.
+    /// Whether it has expired (NIP-40). A time that is not a number is ignored.
     ///
     /// - Parameter now: seconds since 1970.
     public func hasExpired(at now: Int64) -> Bool {
         tag("expiration").flatMap { Int64($0) }.map { $0 <= now } ?? false
     }
 
-    /// First value of the first tag of this name.
+    /// First value of the first tag with this name.
     public func tag(_ name: String) -> String? {
         tags.first { $0.count > 1 && $0[0] == name }?[1]
     }
 
-    /// Whether some tag of this name has this first value.
+    /// Whether any tag with this name has this first value.
     public func hasTag(_ name: String, _ value: String) -> Bool {
         tags.contains { $0.count > 1 && $0[0] == name && $0[1] == value }
     }
 
-    /// SHA-256 of the array `[0, pubkey, created_at, kind, tags, content]` (NIP-01): no white space, and no
-    /// escapes but the short ones and, for other control characters, `\u00xx`.
+    /// SHA-256 of the array `[0, pubkey, created_at, kind, tags, content]` (NIP-01): no white space, and only
+    /// the short escapes and, for other control characters, `\u00xx`.
     ///
     /// - Returns: 32 bytes.
     public static func id(
@@ -136,7 +136,7 @@ public struct NostrEvent: Sendable {
         }
     }
 
-    /// The event as a JSON object: members in the order of NIP-01's example, `sig` only when there is one.
+    /// The event as a JSON object: members in the order of NIP-01's example, `sig` only if there is one.
     public func serialized() -> Secret {
         let content = EventText.escaped(content)
         var head = JSONWriter(reserving: 320)
@@ -178,7 +178,7 @@ extension JSONWriter {
 
 /// The text between a JSON string's quotes.
 enum EventText {
-    /// The content as JSON writes it; itself when it needs no escape, as base64 and hex never do.
+    /// The content as JSON writes it; unchanged if it needs no escape, as with base64 and hex.
     static func escaped(_ content: Secret) -> Secret {
         content.reveal { raw in
             let plain = PlainText.run(raw, from: 0)

@@ -3,23 +3,22 @@ import Secp256k1Keys
 package import WireFormats
 
 extension NostrEvent {
-    /// What an event must state to be read.
+    /// What an event must contain to be accepted.
     public enum Completeness: Sendable {
-        /// Id and signature: anything that travels by itself.
+        /// Id and signature: for events that are sent by themselves.
         case signed
-        /// Neither is needed: what was inside a seal (readers cope without the id,
+        /// Neither is needed: for what was inside a seal (readers cope without the id,
         /// docs/conformance/marmot.md).
         case rumor
-        /// As a rumor, and what deployed writers put in place of an id or a signature that they do not have
-        /// counts as none: `null`, an empty text, zeros. Hexadecimal may have capitals
-        /// (docs/conformance/marmot.md).
+        /// Like a rumor; and what deployed writers put in place of a missing id or signature (`null`, an
+        /// empty text, zeros) counts as absent. Hexadecimal may have capitals (docs/conformance/marmot.md).
         case sealed
     }
 
     /// Reads an event.
     ///
     /// - Parameter raw: a JSON object and nothing else; at most ``MarmotLimits/frameBytes``.
-    /// - Throws: `.tooLarge`, or `.malformedEvent`, whatever the reason.
+    /// - Throws: `.tooLarge`, or `.malformedEvent` for every other reason.
     public static func parse(
         _ raw: UnsafeRawBufferPointer, _ completeness: Completeness = .signed
     ) throws(MarmotError) -> NostrEvent {
@@ -40,7 +39,7 @@ extension NostrEvent {
         try text.reveal { (raw) throws(MarmotError) in try parse(raw, completeness) }
     }
 
-    /// Reads the next value of a reader.
+    /// Reads the reader's next value.
     package static func parse(
         _ reader: inout JSONReader, _ completeness: Completeness
     ) throws(MarmotError) -> NostrEvent {
@@ -61,7 +60,7 @@ private struct EventFields {
     var content: Secret?
     var signature: [UInt8]?
     var isSealed = false
-    /// Something of it would be refused anywhere but in a seal.
+    /// Something in it would be refused outside a seal.
     private var isLoose = false
     private var hasID = false
     private var hasSignature = false
@@ -104,13 +103,13 @@ private struct EventFields {
         }
     }
 
-    /// A member that is named twice would be read in two ways by two readers.
+    /// Two readers could read a member that occurs twice in two ways.
     private func once(_ isFirst: Bool) throws(FormatError) {
         guard isFirst else { throw FormatError(.malformedJSON) }
     }
 
-    /// Bytes in lower-case hex. In a seal in either case, and `nil` for what stands for none, where there may
-    /// be none.
+    /// Bytes in lower-case hex. In a seal either case is accepted, and a placeholder gives `nil` if the
+    /// member may be absent.
     private mutating func hex(
         _ reader: inout JSONReader, count: Int, mayBeNone: Bool
     ) throws(FormatError) -> [UInt8]? {
@@ -176,7 +175,7 @@ extension JSONReader {
     }
 }
 
-/// Hexadecimal as Nostr has it: lower case only, so that a value has one spelling.
+/// Nostr's hexadecimal: lower case only, so that a value has one spelling.
 enum LowerHex {
     static func decode(_ text: JSONStringSlice, count: Int) -> [UInt8]? {
         guard !text.hasEscapes else { return nil }

@@ -7,7 +7,7 @@ package import WireFormats
 public struct NostrFilter: Sendable, Hashable {
     /// Ids of 32 bytes.
     public var ids: [[UInt8]]?
-    /// Authors' keys of 32 bytes, which need not be on the curve: then no event fits.
+    /// Authors' keys of 32 bytes. They need not be on the curve; then no event matches.
     public var authors: [[UInt8]]?
     /// 0 to 65535 each.
     public var kinds: [Int]?
@@ -42,12 +42,12 @@ public struct NostrFilter: Sendable, Hashable {
         NostrFilter(kinds: [NostrKind.giftWrap], tags: ["p": keys.map(\.hex)], since: since, limit: limit)
     }
 
-    /// What a sender asks for before it publishes (§4.6): the server's relay list.
+    /// The filter that a sender uses before it publishes (§4.6): the server's relay list.
     public static func relayList(of key: XOnlyKey) -> NostrFilter {
         NostrFilter(authors: [key.bytes], kinds: [NostrKind.relayList])
     }
 
-    /// Whether the event fits; `limit` has no part in it.
+    /// Whether the event matches; `limit` is not considered.
     public func matches(_ event: NostrEvent) -> Bool {
         if let ids, !ids.contains(event.id) { return false }
         if let authors, !authors.contains(event.pubkey.bytes) { return false }
@@ -100,12 +100,11 @@ public struct NostrFilter: Sendable, Hashable {
 }
 
 extension NostrFilter {
-    /// Reads the next value of a reader.
+    /// Reads the reader's next value.
     ///
-    /// Unknown members are passed over, as NIP-01 leaves it to a relay; a member that is named twice is
-    /// refused.
+    /// Unknown members are ignored, which NIP-01 leaves to the relay; a member that occurs twice is refused.
     ///
-    /// - Throws: `.malformedFilter`, whatever the reason.
+    /// - Throws: `.malformedFilter` for every reason.
     package static func parse(_ reader: inout JSONReader) throws(MarmotError) -> NostrFilter {
         var filter = NostrFilter()
         do { try filter.read(&reader) } catch { throw MarmotError(.malformedFilter) }

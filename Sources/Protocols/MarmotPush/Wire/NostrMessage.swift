@@ -1,7 +1,7 @@
 public import PushModel
 import WireFormats
 
-/// What goes over a relay's WebSocket (NIP-01, NIP-42), each message a JSON array in one text frame.
+/// The messages on a relay's WebSocket (NIP-01, NIP-42): each is a JSON array in one text frame.
 public enum NostrMessage {
     /// Client to relay.
     public enum FromClient: Sendable {
@@ -41,7 +41,7 @@ public enum NostrReason: String, Sendable, Hashable, CaseIterable {
     /// Too often: later it may be taken.
     case rateLimited = "rate-limited"
 
-    /// - Returns: `nil` when the text has no such word in front of a colon.
+    /// - Returns: `nil` if the text has no such word in front of a colon.
     public init?(text: some StringProtocol) {
         guard let colon = text.firstIndex(of: ":") else { return nil }
         self.init(rawValue: String(text[..<colon]))
@@ -153,7 +153,7 @@ private struct MessageReader {
             try reader.beginArray()
             guard try reader.nextElement() else { throw FormatError(.wrongType) }
             let word = try reader.readString()
-            // The longest word that is known has six letters.
+            // The longest known word has six letters.
             self.word = word.raw.count <= 8 ? word.string() : ""
         } catch { throw MarmotError(.malformedMessage) }
     }
@@ -201,7 +201,7 @@ private struct MessageReader {
         do { return try reader.readBool() } catch { throw MarmotError(.malformedMessage) }
     }
 
-    /// A text at the end, cut to what is kept; some relays leave it out.
+    /// A text at the end, cut to the length that is kept; some relays leave it out.
     mutating func trailingText() throws(MarmotError) -> String {
         guard try hasMore() else { return "" }
         do {

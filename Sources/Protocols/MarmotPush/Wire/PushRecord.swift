@@ -53,9 +53,9 @@ package struct PushRecord: Sendable {
 
     /// Reads the content of a 447, 448 or 449.
     ///
-    /// - Returns: one item for each entry; `nil` for one of a wrong form, which voids itself alone.
+    /// - Returns: one item for each entry; `nil` for a malformed one, which does not affect the others.
     /// - Throws: `.malformedGossip`; `.unknownVersion`; `.tooLarge` for more than
-    ///   ``MarmotLimits/recordsOfList`` entries, which voids them all.
+    ///   ``MarmotLimits/recordsOfList`` entries; then all are refused.
     static func readList(_ content: Secret, _ list: List) throws(MarmotError) -> [PushRecord?] {
         try content.reveal { (raw) throws(MarmotError) in
             guard raw.count <= MarmotLimits.frameBytes else { throw MarmotError(.tooLarge) }
@@ -142,7 +142,7 @@ package struct PushRecord: Sendable {
     }
 }
 
-/// The members of an entry as they come. Unknown ones are passed over.
+/// The members of an entry as they come. Unknown ones are ignored.
 private struct RecordFields {
     var member: XOnlyKey?
     var leaf: UInt32?

@@ -1,7 +1,7 @@
 public import PushModel
 import WireFormats
 
-/// What a relay says of its limits (NIP-11, `limitation`). No document means: no limits known.
+/// A relay's statement of its limits (NIP-11, `limitation`). Without a document no limits are known.
 public struct RelayInformation: Sendable, Hashable {
     /// Bytes of one frame.
     public var maxMessageBytes: Int?
@@ -20,7 +20,7 @@ public struct RelayInformation: Sendable, Hashable {
     /// Reads the document. A member of another type counts as absent: relays are careless here.
     ///
     /// - Parameter json: the body of the answer; at most ``MarmotLimits/informationBytes``.
-    /// - Throws: `.tooLarge`; `.malformedMessage` for what is no JSON object.
+    /// - Throws: `.tooLarge`; `.malformedMessage` if it is not a JSON object.
     public init(reading json: Secret) throws(MarmotError) {
         guard json.count <= MarmotLimits.informationBytes else { throw MarmotError(.tooLarge) }
         let value = json.reveal { try? JSONValue.parse($0, depthLimit: 16) }  // No JSON is malformed.

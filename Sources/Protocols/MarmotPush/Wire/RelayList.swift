@@ -1,18 +1,19 @@
 public import PushModel
 public import Secp256k1Keys
 
-/// Where a key wants to be written to: an event of kind 10050 (NIP-17; docs/conformance/marmot.md).
+/// The relays at which a key wants to receive messages: an event of kind 10050 (NIP-17;
+/// docs/conformance/marmot.md).
 public struct RelayList: Sendable {
     /// `ws` and `wss` addresses in the order of the `relay` tags, each once; at most
     /// ``MarmotLimits/relaysOfList``.
     public let relays: [String]
-    /// As it was read, signature and all.
+    /// The event as it was read, with its signature.
     public let event: NostrEvent
 
     /// Unix seconds; the newest list counts.
     public var createdAt: Int64 { event.createdAt }
 
-    /// Reads a list. `relay` tags without a usable address, and all other tags, are passed over.
+    /// Reads a list. `relay` tags without a usable address, and all other tags, are ignored.
     ///
     /// - Throws: `.malformedRelayList` for another kind; `.badSignature`.
     public init(_ event: NostrEvent) throws(MarmotError) {
@@ -22,19 +23,19 @@ public struct RelayList: Sendable {
         self.event = event
     }
 
-    /// The list in force among events that relays returned: the author's newest, and of one second the one
-    /// with the lower id. `nil` when there is none; a list may also be empty, which is an answer.
+    /// The list in force among events that relays returned: the author's newest; within one second, the one
+    /// with the lower id. `nil` if there is none; a list may also be empty, which is an answer.
     public static func newest(of events: some Sequence<NostrEvent>, author: XOnlyKey) -> RelayList? {
         var best: RelayList?
         for event in events where event.pubkey == author {
-            // What is no list of this author's counts for nothing, whatever is wrong with it.
+            // Anything that is not a valid list by this author is ignored.
             guard let list = try? RelayList(event) else { continue }
             if best.map({ list.replaces($0) }) ?? true { best = list }
         }
         return best
     }
 
-    /// Whether this list takes the place of another by the same author.
+    /// Whether this list replaces another by the same author.
     public func replaces(_ other: RelayList) -> Bool {
         if createdAt != other.createdAt { return createdAt > other.createdAt }
         return event.id.lexicographicallyPrecedes(other.event.id)
@@ -49,7 +50,7 @@ public struct RelayList: Sendable {
             content: Secret([]), by: pair, auxiliary: auxiliary)
     }
 
-    /// Addresses that have the form of one, each once, at most ``MarmotLimits/relaysOfList``.
+    /// Well-formed addresses, each once, at most ``MarmotLimits/relaysOfList``.
     package static func usable(_ addresses: some Sequence<String>) -> [String] {
         var kept: [String] = []
         for address in addresses where kept.count < MarmotLimits.relaysOfList {
@@ -72,7 +73,7 @@ public struct RelayList: Sendable {
 package enum AuthEvent {
     /// Makes the event.
     ///
-    /// - Parameter relay: the address as it was dialled.
+    /// - Parameter relay: the address that was dialled.
     /// - Parameter challenge: the connection's latest.
     /// - Parameter createdAt: Unix seconds.
     /// - Parameter auxiliary: 32 random bytes for the signature.
@@ -85,7 +86,7 @@ package enum AuthEvent {
             auxiliary: auxiliary)
     }
 
-    /// The relay's side: who has proven itself.
+    /// The relay's side: the key that has proved itself.
     ///
     /// - Throws: `.wrongKind`; `.malformedEvent` when relay, challenge or time do not fit; `.badSignature`.
     package static func check(

@@ -10,10 +10,10 @@ public enum TokenFormat: String, Sendable, Hashable, CaseIterable {
     /// The adopted feature document: 1084 bytes, keys of its own, owner proofs in gossip.
     case pushV1 = "push-v1"
 
-    /// What an encrypted token is longer than its plaintext: ephemeral key 32, nonce 12, authenticator 16.
+    /// The bytes that encryption adds to a plaintext: ephemeral key 32, nonce 12, authenticator 16.
     public static let overheadBytes = 60
 
-    /// Size of a padded plaintext; `nil` where there is no padding.
+    /// Size of a padded plaintext; `nil` if there is no padding.
     public var plaintextBytes: Int? {
         switch self {
         case .seed: nil
@@ -22,10 +22,10 @@ public enum TokenFormat: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Size of an encrypted token; `nil` where it follows the device token's.
+    /// Size of an encrypted token; `nil` if it depends on the device token's.
     public var tokenBytes: Int? { plaintextBytes.map { $0 + Self.overheadBytes } }
 
-    /// Salt of the key derivation's first step; `nil` where that step is left out.
+    /// Salt of the key derivation's first step; `nil` if that step is left out.
     package var salt: [UInt8]? {
         switch self {
         case .seed: nil
@@ -51,7 +51,7 @@ public enum TokenFormat: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Tags of a trigger of this format, as ours are written.
+    /// Tags that we write on a trigger of this format.
     public var triggerTags: [[String]] {
         switch self {
         case .seed, .mip05Short: []

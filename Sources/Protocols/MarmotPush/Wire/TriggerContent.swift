@@ -20,8 +20,8 @@ public struct TriggerContent: Sendable {
     /// How many items the trigger has.
     public var count: Int { chunks.count + unusable }
 
-    /// - Parameter chunks: at most ``TokenFormat/mostTokens``, each of ``TokenFormat/tokenBytes`` where there
-    ///   is such a size; at least one but in `seed`.
+    /// - Parameter chunks: at most ``TokenFormat/mostTokens``, each of ``TokenFormat/tokenBytes`` if the
+    ///   format has a fixed size; at least one, except in `seed`.
     /// - Throws: `.tooMuchContent`, or `.malformedTrigger` for a chunk of another size.
     public init(_ format: TokenFormat, _ chunks: [Secret]) throws(MarmotError) {
         guard chunks.count <= format.mostTokens else { throw MarmotError(.tooMuchContent) }
@@ -43,9 +43,9 @@ public struct TriggerContent: Sendable {
 
     /// Recognises the format from the event (docs/conformance/marmot.md) and takes the content apart.
     ///
-    /// - Parameter formats: those that are switched on.
-    /// - Throws: `.wrongKind`; `.unknownVersion` when the tags name no format; `.formatSwitchedOff`;
-    ///   `.malformedTrigger` when the content is not what the format says, or holds more than it may.
+    /// - Parameter formats: the formats that are switched on.
+    /// - Throws: `.wrongKind`; `.unknownVersion` if the tags name no format; `.formatSwitchedOff`;
+    ///   `.malformedTrigger` if the content does not match the format or holds too much.
     public init(
         reading event: NostrEvent, formats: Set<TokenFormat> = Set(TokenFormat.allCases)
     ) throws(MarmotError) {
@@ -55,7 +55,7 @@ public struct TriggerContent: Sendable {
             let format = try Self.format(of: event.tags, trimmed)
             guard formats.contains(format) else { throw MarmotError(.formatSwitchedOff) }
             guard let size = format.tokenBytes else { return try Self.readArray(trimmed) }
-            // The one text that forbids everything beside its tokens.
+            // The only specification that forbids everything besides its tokens.
             return try Self.readBlob(format == .pushV1 ? content : trimmed, format, size)
         }
     }
@@ -89,8 +89,8 @@ public struct TriggerContent: Sendable {
 
     // MARK: recognition
 
-    /// `push-v1` is known by its one tag and nothing else. Of the older formats deployed servers look for two
-    /// tags, wherever they stand and whatever stands beside them; so do we.
+    /// `push-v1` is recognised by its single tag and nothing else. For the older formats deployed servers
+    /// look for two tags, in any place and among any others; so do we.
     private static func format(
         of tags: [[String]], _ content: UnsafeRawBufferPointer
     ) throws(MarmotError) -> TokenFormat {
@@ -122,7 +122,7 @@ public struct TriggerContent: Sendable {
 
     // MARK: content
 
-    /// Base64 of tokens glued together. The length decides before anything is decoded.
+    /// Base64 of the concatenated tokens. The length is checked before anything is decoded.
     private static func readBlob(
         _ text: UnsafeRawBufferPointer, _ format: TokenFormat, _ size: Int
     ) throws(MarmotError) -> TriggerContent {
@@ -143,8 +143,7 @@ public struct TriggerContent: Sendable {
         return TriggerContent(format, chunks, unusable: 0)
     }
 
-    /// A JSON array of hex strings; an item that is none is a decoy, not an error
-    /// (docs/conformance/marmot.md).
+    /// A JSON array of hex strings; any other item is a decoy, not an error (docs/conformance/marmot.md).
     private static func readArray(_ text: UnsafeRawBufferPointer) throws(MarmotError) -> TriggerContent {
         var reader = JSONReader(text, depthLimit: MarmotLimits.jsonDepth)
         var chunks: [Secret] = []
@@ -171,7 +170,7 @@ extension TokenFormat {
 }
 
 extension JSONReader {
-    /// The next value when it is hex of a possible token; `nil` for any other value, which is passed over.
+    /// The next value if it is hex of a possible token; `nil` for any other value, which is ignored.
     fileprivate mutating func readHexChunk() throws(FormatError) -> Secret? {
         guard try peek() == .string else {
             try skipValue()
