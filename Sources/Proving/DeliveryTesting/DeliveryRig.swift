@@ -12,7 +12,7 @@ package struct DeliveryRig: Sendable {
     package let services: StubServices
     package let delivery: DeliveryService
 
-    /// - Parameter outlets: what the app has; without any, the instance has no app.
+    /// - Parameter outlets: the app's outlets; without any, the instance has no app.
     /// - Parameter rows: how many pushes the store owes at most.
     package init(
         _ instance: ConfiguredName, outlets: [any ServiceOutlet],
@@ -55,7 +55,7 @@ package struct DeliveryRig: Sendable {
             group.addTask { try await delivery.run() }
             let result = try await body()
             group.cancelAll()
-            // Being cancelled is how a delivery under test ends.
+            // A delivery under test ends by cancellation.
             do { try await group.waitForAll() } catch is CancellationError { return result }
             return result
         }

@@ -2,7 +2,7 @@ package import AtRest
 package import MemoryStore
 package import PushModel
 
-/// The store of a test: rows in memory, and the at-rest ciphers above them.
+/// A store for tests: rows in memory, with the at-rest ciphers on top.
 package struct SealedMemory: Sendable {
     package let engine: MemoryStore
     package let store: SealedStore
@@ -19,7 +19,7 @@ package struct SealedMemory: Sendable {
 
     /// The same store as another process opens it.
     ///
-    /// - Parameter number: of that process; the first one has 1.
+    /// - Parameter number: of that process; the first has 1.
     package func open(_ world: World, as number: UInt64) async throws -> SealedMemory {
         try await SealedMemory(world, number, shared, keys, journal: .silent)
     }

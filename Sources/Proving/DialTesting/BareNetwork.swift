@@ -9,12 +9,13 @@ package import NIOPosix
 /// A network of its own, with a loopback interface, without IPv6 and without a way out, as containers have
 /// it.
 ///
-/// On Linux a network belongs to a thread. So all that an event loop's thread opens is in it, and the rest of
-/// the process is not.
+/// On Linux a network belongs to a thread. So everything that an event loop's thread opens is in it, and the
+/// rest of the process is not.
 package enum BareNetwork {
     package enum Fault: Error { case notAllowed(String) }
 
-    /// One for all tests of a process, which ends with it: what still closes behind a test needs its loop.
+    /// One for all tests of a process, until the process ends: sockets that still close after a test need the
+    /// loop.
     private static let made: Result<MultiThreadedEventLoopGroup, any Error> = {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         return Result {
@@ -23,7 +24,7 @@ package enum BareNetwork {
         }
     }()
 
-    /// Why this process may not make one; `nil`: it may. Root may, and whoever has CAP_SYS_ADMIN.
+    /// Why this process may not make one; `nil`: it may. Root may, and processes with CAP_SYS_ADMIN.
     package static var refusal: String? {
         if case .failure(let error) = made { "\(error)" } else { nil }
     }
@@ -54,7 +55,7 @@ package enum BareNetwork {
     #if canImport(Glibc)
     private static func turnOff(_ name: String) throws {
         let file = open("/proc/sys/net/ipv6/conf/\(name)/disable_ipv6", O_WRONLY | O_CLOEXEC)
-        // A kernel that has no IPv6 has no such file.
+        // A kernel without IPv6 has no such file.
         if file < 0, errno == ENOENT { return }
         guard file >= 0 else { throw Fault.notAllowed("disable_ipv6: \(errno)") }
         defer { close(file) }

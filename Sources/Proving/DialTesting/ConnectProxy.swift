@@ -15,7 +15,7 @@ package final class ConnectProxy: Sendable {
     /// Request heads as they came.
     package var requests: [String] { lines.seen.withLock { $0 } }
 
-    /// - Parameter reply: what every CONNECT is answered with; a tunnel is opened behind a 200.
+    /// - Parameter reply: the answer to every CONNECT; a tunnel is opened after a 200.
     package init(
         reply: String = "HTTP/1.1 200 Connection established\r\n\r\n",
         on group: MultiThreadedEventLoopGroup = .singleton

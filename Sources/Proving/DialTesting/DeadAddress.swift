@@ -6,19 +6,19 @@ import Darwin
 package import PushModel
 import Synchronization
 
-/// An address beside 127.0.0.1 at which, on one port, nobody can be reached.
+/// An address other than 127.0.0.1 at which nobody can be reached on one port.
 package final class DeadAddress: Sendable {
     /// In which way.
     package enum Kind: String, Sendable, CaseIterable {
         /// Connections are refused.
         case refusing
-        /// IPv6, and nobody listens there; in a network without IPv6 there is no way to it.
+        /// IPv6, and nobody listens there; a network without IPv6 has no route to it.
         case sixth
-        /// There is no way to it: RFC 6666's prefix, whose packets every router drops.
+        /// There is no route to it: RFC 6666's prefix, whose packets every router drops.
         case unroutable
         /// Packets are swallowed: a listener whose queue is full.
         case swallowing
-        /// It takes connections and never says a word.
+        /// It takes connections and never sends anything.
         case silent
     }
 
@@ -26,7 +26,7 @@ package final class DeadAddress: Sendable {
 
     package let address: IPAddress
     private let sockets: [CInt]
-    /// Each has a listener's address to itself, however many there are at a time.
+    /// Each has a listening address of its own, however many there are at a time.
     private static let listeners = Atomic<UInt32>(0)
 
     /// - Parameter port: of the good server at 127.0.0.1.
@@ -40,7 +40,7 @@ package final class DeadAddress: Sendable {
             let place = Self.freePlace()
             address = IPAddress(v4: place)
             sockets.append(try Self.listener(place, port, backlog: 0))
-            // One connection fills the queue; what comes behind it is dropped.
+            // One connection fills the queue; later ones are dropped.
             sockets.append(try Self.connection(place, port))
         case .silent:
             let place = Self.freePlace()
@@ -52,7 +52,7 @@ package final class DeadAddress: Sendable {
 
     deinit { for socket in sockets { close(socket) } }
 
-    /// How many connections wait in the queue of a silent one: what was tried there so far.
+    /// How many connections wait in the queue of a silent one, which shows how many were tried.
     package var taken: Int {
         guard let listener = sockets.first else { return 0 }
         var count = 0

@@ -4,15 +4,15 @@ import Glibc
 import Darwin
 #endif
 
-/// A port of this machine that is taken and at which nobody listens: connections are refused, and no other
-/// server comes to it meanwhile.
+/// A port of this machine that is taken but at which nobody listens: connections are refused, and no other
+/// server can take it meanwhile.
 package final class HeldPort: Sendable {
     private let socket: CInt
 
     /// - Parameters:
-    ///   - port: 0: any that is free.
+    ///   - port: 0: any free one.
     ///   - isSixth: at ::1; else at 127.0.0.1.
-    /// - Returns: `nil` when it is somebody's already, or the machine has no such address.
+    /// - Returns: `nil` if it is already taken, or the machine has no such address.
     package init?(_ port: Int, isSixth: Bool) {
         guard let port = in_port_t(exactly: port) else { return nil }
         let opened = Self.open(isSixth ? AF_INET6 : AF_INET)
@@ -23,7 +23,7 @@ package final class HeldPort: Sendable {
 
     deinit { close(socket) }
 
-    /// Which it is, of one at 127.0.0.1.
+    /// The port, for one at 127.0.0.1.
     package var number: Int {
         var place = sockaddr_in()
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)

@@ -2,7 +2,7 @@ package import Dialling
 package import PushModel
 import Synchronization
 
-/// A resolver that knows one answer, whatever name it is asked for, and notes the names.
+/// A resolver that gives the same answer for every name, and notes the names.
 package final class NamedAddresses: HostResolver {
     private let addresses: [IPAddress]
     private let names = Mutex<[String]>([])
@@ -11,7 +11,7 @@ package final class NamedAddresses: HostResolver {
 
     package init(_ addresses: [IPAddress]) { self.addresses = addresses }
 
-    /// What is no address is left out.
+    /// Invalid addresses are left out.
     package convenience init(_ addresses: String...) { self.init(addresses.compactMap { IPAddress($0) }) }
 
     package func begin(_ lookUp: LookUp) {
@@ -21,9 +21,8 @@ package final class NamedAddresses: HostResolver {
 }
 
 extension DialOptions {
-    /// For a name that has those addresses. Attempts follow each other at once, and nobody is waited for
-    /// long: an address that answers late on a loaded machine is then tried beside another, and may still
-    /// win.
+    /// For a name with these addresses. Attempts follow each other at once, without long waits: an address
+    /// that answers late on a loaded machine is then tried beside another, and may still win.
     package static func swift(_ addresses: [IPAddress]) -> DialOptions {
         var options = DialOptions(resolver: NamedAddresses(addresses))
         options.limits.attemptDelay = .milliseconds(20)
@@ -31,8 +30,7 @@ extension DialOptions {
         return options
     }
 
-    /// For a name that has those addresses, of which only the first is ever tried as long as it does not
-    /// fail.
+    /// For a name with these addresses, of which only the first is tried as long as it does not fail.
     package static func patient(_ addresses: [IPAddress]) -> DialOptions {
         var options = DialOptions(resolver: NamedAddresses(addresses))
         options.limits.attemptDelay = .seconds(600)

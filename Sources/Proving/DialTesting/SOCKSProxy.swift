@@ -2,8 +2,8 @@ import NIOCore
 package import NIOPosix
 import Synchronization
 
-/// A SOCKS5 proxy on 127.0.0.1 that takes every name and leads all of them to one port of this machine, as
-/// Tor's would lead to the relay of that name; it notes how it was asked.
+/// A SOCKS5 proxy on 127.0.0.1 that accepts every name and connects all of them to one port of this machine,
+/// as Tor's proxy would connect to the relay of that name; it notes the requests.
 package final class SOCKSProxy: Sendable {
     /// One CONNECT.
     package struct Asked: Sendable, Equatable {
@@ -24,7 +24,7 @@ package final class SOCKSProxy: Sendable {
     package var port: Int { listener.localAddress?.port ?? 0 }
     package var asked: [Asked] { notes.asked.withLock(\.self) }
 
-    /// - Parameter target: the port that everything leads to; `nil`: it refuses every target.
+    /// - Parameter target: the port to which it connects; `nil`: it refuses every target.
     package init(
         leadingTo target: Int?, on group: MultiThreadedEventLoopGroup = .singleton
     ) async throws {
@@ -69,7 +69,7 @@ private final class SOCKSEnd: ChannelInboundHandler, @unchecked Sendable {
         while let answer = step(context.channel) { context.channel.writeAndFlush(answer, promise: nil) }
     }
 
-    /// What is said next; `nil`: more must come first.
+    /// What to send next; `nil`: more must come first.
     private func step(_ channel: any Channel) -> ByteBuffer? {
         let before = input
         switch state {

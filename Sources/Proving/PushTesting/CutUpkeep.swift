@@ -1,7 +1,7 @@
 package import PushModel
 import Synchronization
 
-/// A store whose process ends after so many commits: each further one of the same kinds is refused, as
+/// A store whose process ends after a number of commits: each further commit of the same kinds is refused as
 /// `unavailable`.
 package final class CutUpkeep: StoreUpkeep {
     package enum Write: Hashable { case put, fill, reseal, bar }

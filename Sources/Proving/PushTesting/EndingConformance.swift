@@ -1,6 +1,6 @@
 import PushModel
 
-/// What ends with a registration.
+/// Rules for what ends with a registration.
 extension EngineConformance {
     static var endings: [ConformanceCase] {
         [
@@ -17,7 +17,7 @@ extension EngineConformance {
             }
     }
 
-    /// A push that was made of a registration with that address.
+    /// A push that was made from a registration with that address.
     static func push(
         _ number: UInt64, of record: UInt64, at address: UInt64? = 7, _ rig: EngineRig, parked: Bool = false,
         mark: UInt64? = nil
@@ -49,7 +49,7 @@ extension EngineConformance {
             ]
             let admissions = try await Samples.accept(pushes, engine, rig)
             try expect(try await engine.load().rows == 5, "owed, \(index)")
-            // By way of feedback too.
+            // Also by feedback.
             if index % 2 == 0 {
                 _ = try await engine.apply([way], now: now)
             } else {
@@ -139,8 +139,8 @@ extension EngineConformance {
     }
 }
 
-/// Registrations that come, change and go while pushes are made of them, wait, are tried again and end: at
-/// random, beside a model that says what must stand.
+/// Registrations come, change and go at random, while pushes are made from them, wait, are retried and end. A
+/// model says what must be stored.
 struct EndingModel {
     private struct Registration {
         var isLive = false
@@ -198,7 +198,7 @@ struct EndingModel {
         }
     }
 
-    /// Anew, again, or with another token.
+    /// For the first time, again, or with another token.
     private mutating func register(_ one: Int, _ engine: any Engine, _ rig: EngineRig) async throws {
         let address = UInt64(100 + 2 * one + roll(2))
         let touched = rig.clock.now.milliseconds
@@ -220,9 +220,9 @@ struct EndingModel {
         drop(one)
     }
 
-    /// Of the registration as it stands, or as it stood.
+    /// From the registration as it is, or as it was.
     private mutating func notify(_ one: Int, _ engine: any Engine, _ rig: EngineRig) async throws {
-        // A role makes a push of what it has found.
+        // A role makes a push from what it has found.
         guard registrations[one].touched > 0 else { return }
         next += 1
         let address = UInt64(100 + 2 * one + roll(2))
@@ -265,7 +265,7 @@ struct EndingModel {
         if isEnd { owed[one.push.id] = nil } else { owed[one.push.id]?.parked = parked }
     }
 
-    /// Its token is dead: so is the registration, unless it has changed since.
+    /// Its token is dead, which ends the registration unless it has changed since.
     private mutating func refuse(_ engine: any Engine, _ rig: EngineRig) async throws {
         guard let one = some() else { return }
         steps.append("refuse \(one.push.id.text.suffix(4)) of \(one.registration)")

@@ -3,14 +3,15 @@ package import PushModel
 /// How a conformance test opens an engine.
 package struct EngineRig: Sendable {
     package var clock: ManualClock
-    /// What one app may fill; the engines are opened with it. Everything unless a rule says otherwise.
+    /// The share of the store that one app may fill; engines are opened with it. All of it, unless a rule
+    /// says otherwise.
     package var share: AppShare
-    /// Opens the store anew, empty, with a bound of `EngineConformance.rowBound` owed pushes.
+    /// Opens a new, empty store with a limit of `EngineConformance.rowBound` owed pushes.
     package var first: @Sendable (OwnerID) async throws -> any Engine
     /// Opens the same store for another owner. An engine for one process closes `earlier` first, as if its
     /// process had died.
     package var next: @Sendable (_ earlier: any Engine, OwnerID) async throws -> any Engine
-    /// Whether `earlier` goes on working beside `next`.
+    /// Whether `earlier` goes on working while `next` does.
     package var isShared: Bool
 
     package init(
@@ -26,7 +27,7 @@ package struct EngineRig: Sendable {
     }
 }
 
-/// What an engine did otherwise than it should.
+/// A way in which an engine broke a rule.
 package struct ConformanceFault: Error, CustomStringConvertible {
     package let description: String
 }
@@ -46,7 +47,7 @@ package struct ConformanceCase: Sendable, CustomStringConvertible {
     }
 }
 
-/// Rows as tests need them.
+/// Rows for tests.
 enum Samples {
     static let ours = OwnerID(Digest16(high: 1, low: 1))
     static let theirs = OwnerID(Digest16(high: 2, low: 2))

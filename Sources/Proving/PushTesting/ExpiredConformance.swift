@@ -1,6 +1,6 @@
 import PushModel
 
-/// What an engine must keep true about the list of what has expired.
+/// The rules for an engine's list of expired records.
 extension EngineConformance {
     static var expiredLists: [ConformanceCase] {
         [
@@ -22,7 +22,7 @@ extension EngineConformance {
         var engine = try await rig.first(Samples.ours)
         let now = rig.clock.now
         let soon = now + .seconds(60)
-        // Written in another order than they are listed in; numbers use all 64 bits.
+        // Written in another order than the list's; numbers use all 64 bits.
         let versions: [UInt64] = [9, .max, 1 << 63, 3, 1 << 63 - 1, 7, 5]
         var changes: [StoredChange] = []
         for (key, version) in versions.enumerated() {

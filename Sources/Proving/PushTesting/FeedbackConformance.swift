@@ -1,6 +1,6 @@
 import PushModel
 
-/// What a word about a push may end.
+/// What feedback about a push may end.
 extension EngineConformance {
     static var feedback: [ConformanceCase] {
         [
@@ -12,8 +12,8 @@ extension EngineConformance {
         let engine = try await rig.first(Samples.ours)
         let now = rig.clock.now
         let key = Samples.digest(1)
-        /// Whether a word about a push, made from the registration as it was at 1,000 at the address 7, ends
-        /// the one that stands.
+        /// Whether feedback about a push, made from the registration as it was at 1,000 with the address 7,
+        /// ends the stored registration.
         func ends(
             touched: Int64 = 1_000, at address: UInt64? = 7, of named: UInt64? = 7
         ) async throws -> Bool {

@@ -1,6 +1,6 @@
 package import PushModel
 
-/// A registry that passes everything on; what a test wants to see or to break, it writes itself.
+/// A registry that passes every call on; a test replaces the calls that it wants to see or to break.
 package protocol ForwardingRegistry: Registry {
     var registry: any Registry { get }
 }
@@ -49,7 +49,7 @@ extension ForwardingRegistry {
     }
 }
 
-/// The same of an outbox.
+/// The same for an outbox.
 package protocol ForwardingOutbox: Outbox {
     var outbox: any Outbox { get }
 }
@@ -106,7 +106,7 @@ extension ForwardingOutbox {
     package func load() async throws(StoreError) -> OutboxLoad { try await outbox.load() }
 }
 
-/// The same of an engine.
+/// The same for an engine.
 package protocol ForwardingEngine: Engine {
     var base: any Engine { get }
 }

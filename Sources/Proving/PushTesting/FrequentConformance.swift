@@ -1,6 +1,6 @@
 import PushModel
 
-/// What an engine must keep true about rows that it may keep in memory.
+/// The rules for rows that an engine may keep in memory.
 extension EngineConformance {
     static var frequent: [ConformanceCase] {
         [
@@ -11,7 +11,8 @@ extension EngineConformance {
 
     private static let key = Samples.digest(1)
 
-    /// What stands, asked for often three times, so that whatever keeps it does.
+    /// The stored row, read three times as a frequent one, so that an engine that keeps rows in memory keeps
+    /// it.
     private static func standing(
         _ engine: any Engine, _ step: String, now: UnixTime
     ) async throws -> StoredRecord? {
@@ -95,7 +96,7 @@ extension EngineConformance {
         ]
         try expect(try await engine.apply(changes, now: now) == .refused(index: 1), "the second is refused")
         try expect(try await standing(engine, "a refusal", now: now)?.version == 1, "the first still stands")
-        // A change of which nobody knows whether it was made: whatever stands is what is seen.
+        // It is not known whether the change was made: a reader must see what is stored.
         let full = (0...rowBound).map { Samples.push(UInt64($0 + 10), rig) }
         do throws(StoreError) {
             let put = StoredChange.put(Samples.record(1, version: 3), if: .any)

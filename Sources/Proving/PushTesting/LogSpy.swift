@@ -17,7 +17,7 @@ package final class LogSpy: Sendable {
     package var text: [String] { lines.value }
     /// Whether any line contains the text.
     package func contains(_ part: String) -> Bool { text.contains { $0.contains(part) } }
-    /// Returns once so many lines contain the text, or when the test has run out of time or of patience.
+    /// Returns once this many lines contain the text, or when the test has run out of time or of patience.
     package func until(
         _ count: Int = 1, contain part: String, file: String = #fileID, line: Int = #line
     ) async {

@@ -35,7 +35,7 @@ package final class ManualClock: Sendable {
     package var now: UnixTime { state.withLock { startWall + $0.elapsed + $0.wallSkew } }
     /// The monotonic clock.
     package var instant: ContinuousClock.Instant { state.withLock { startInstant + $0.elapsed } }
-    /// What has passed since it was made, however the wall clock was set.
+    /// The time since it was made, regardless of changes of the wall clock.
     package var elapsed: Duration { state.withLock(\.elapsed) }
     /// How many tasks sleep now.
     package var sleeping: Int { state.withLock { $0.sleepers.count } }
@@ -44,7 +44,7 @@ package final class ManualClock: Sendable {
         state.withLock { $0.sleepers.map(\.until).min() }
     }
 
-    /// Moves both clocks and wakes, in order, everyone whose deadline has come.
+    /// Moves both clocks and wakes, in order, every sleeper whose deadline has come.
     package func advance(by span: Duration) {
         let woken = state.withLock { state -> [Sleeper] in
             state.elapsed += span
@@ -66,7 +66,7 @@ package final class ManualClock: Sendable {
     package func skewWall(by span: Duration) { state.withLock { $0.wallSkew += span } }
 
     /// Returns once at least `count` tasks sleep, or when the test has run out of time or of patience, which
-    /// is the test's failure, and said.
+    /// is reported as the test's failure.
     package func sleepers(
         atLeast count: Int, looks: Int = Patience.looks, file: String = #fileID, line: Int = #line
     ) async {

@@ -134,8 +134,8 @@ extension EngineConformance {
         try expect(try await ours.settle(new, feedback: [], now: now) == [true, true], "ours counts")
     }
 
-    /// Lanes run while thousands are taken over in rounds: what is claimed between two of them must be ours,
-    /// or its settlement changes nothing and the next round hands it out again.
+    /// Lanes run while thousands are taken over in rounds: a push that is claimed between two rounds must be
+    /// ours, or its settlement changes nothing and the next round hands it out again.
     private static func claimsBeforeTakeover(_ rig: EngineRig) async throws {
         let dead = try await rig.first(Samples.theirs)
         try await dead.renew(for: .seconds(20))
@@ -146,13 +146,13 @@ extension EngineConformance {
         rig.clock.advance(by: .seconds(21))
         let now = rig.clock.now
         var given: [PushID] = []
-        // Ends: each round takes over some of them, or is one of the last two.
+        // Ends: each round takes over some pushes, or is one of the last two.
         for round in 0..<12 {
             let waiting = try await ours.load().lanes[Samples.lane] ?? 0
             let claimed = try await ours.claim(Samples.lane, due: now, limit: round == 0 ? 100 : 2)
             try expect(claimed.count == (round == 0 ? waiting : min(2, waiting)), "as many as load counts")
             given += claimed.map(\.id)
-            // While these are under way others are taken over.
+            // While these are being sent, others are taken over.
             _ = try await ours.takeOver([Samples.lane], limit: 3)
             let steps = claimed.map {
                 StoredSettlement(
@@ -165,7 +165,7 @@ extension EngineConformance {
         try expect(try await ours.load().rows == 0, "nothing remains")
     }
 
-    /// A parking whose answer was lost is written again, after the push has come back to memory.
+    /// A push whose parking got no answer is parked again after it has come back to memory.
     private static func claimVoids(_ rig: EngineRig) async throws {
         let engine = try await rig.first(Samples.ours)
         let push = Samples.push(1, rig)
@@ -203,7 +203,7 @@ extension EngineConformance {
     private static func liveOwner(_ rig: EngineRig) async throws {
         guard rig.isShared else { return }
         let other = try await rig.first(Samples.theirs)
-        // A server's own time goes on meanwhile, so a minute is left.
+        // A server's own clock goes on meanwhile, so the test leaves a minute.
         try await other.renew(for: .seconds(600))
         _ = try await Samples.accept([Samples.push(1, rig)], other, rig)
         let ours = try await rig.next(other, Samples.ours)
@@ -269,7 +269,7 @@ extension EngineConformance {
         try expect(try await !isFull([other[1]]), "what has ended is room")
         let last = pushes(300..<301, lane: Samples.lane)
         try expect(try await isFull(last), "and is filled again")
-        // Where processes share the store each counts its own.
+        // If processes share the store, each counts its own.
         let next = rig.isShared ? engine : try await rig.next(engine, Samples.theirs)
         try expect(try await isFull(last, at: next), "counted anew when the store is opened")
         rig.share.set(apps: 1)

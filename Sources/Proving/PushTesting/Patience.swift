@@ -1,32 +1,32 @@
 import Synchronization
 
-/// How long a test waits for what has to come before it says that it waited in vain.
+/// How long a test waits for an expected event before it reports that the event never came.
 ///
-/// Counted in looks, about a second apart, and not in time: a process that gets no processor has its looks
-/// late as well, so that only a machine on which this process ran all the while can run out of them. Five
-/// minutes outlast everything that a test legitimately waits for.
+/// Counted in checks, about a second apart, and not in time: a process that gets no processor makes its
+/// checks late as well, so that it uses them up only if it was running all the while. Five minutes are longer
+/// than everything that a test legitimately waits for.
 package enum Patience {
     package static let looks = 300
     package static let pause = Duration.seconds(1)
 
-    /// - Parameter looks: how many; a test of the waits themselves has no minutes.
-    /// - Returns: true when so many looks were had; false when the task was cancelled first.
+    /// - Parameter looks: the number of checks; a test of the waits themselves has no minutes to spare.
+    /// - Returns: true after this many checks; false if the task was cancelled first.
     package static func ends(_ looks: Int = Patience.looks) async -> Bool {
         for _ in 0..<looks {
-            // It fails when the task is cancelled, and then somebody else has ended the wait.
+            // It fails if the task is cancelled; then somebody else has ended the wait.
             do { try await Task.sleep(for: pause) } catch { return false }
         }
         return true
     }
 
-    /// Who is told of waits that were in vain and cannot throw; nobody as long as no test has asked to be.
+    /// Hears of failed waits that cannot throw; nobody until a test sets it.
     private static let listening = Mutex(Listening())
 
     private struct Listening: Sendable {
         var tell: (@Sendable (NeverCame) -> Void)?
     }
 
-    /// Tells `listener` of every wait that ends in vain, and cannot throw, from now on.
+    /// From now on tells `listener` of every failed wait that cannot throw.
     package static func tell(_ listener: @escaping @Sendable (NeverCame) -> Void) {
         listening.withLock { $0.tell = listener }
     }
@@ -38,7 +38,7 @@ package enum Patience {
     }
 }
 
-/// What a test waited for, and where, when it did not come.
+/// What a test waited for in vain, and where.
 package struct NeverCame: Error, CustomStringConvertible {
     package enum Ending: String, Sendable {
         case inVain = "did not come for as long as a test waits"
@@ -55,7 +55,8 @@ package struct NeverCame: Error, CustomStringConvertible {
     package var description: String { "\(what) \(ending.rawValue) (waited for at \(file):\(line))" }
 }
 
-/// Does what must come to an end in a test, such as one look at a socket, and is cancelled when it does not.
+/// Runs something that must come to an end in a test, such as one read of a socket, and cancels it if it does
+/// not.
 ///
 /// - Parameter what: a noun for the message: "an answer of the relay".
 /// - Throws: ``NeverCame``, or what `body` throws.
@@ -70,7 +71,7 @@ package func bounded<Value: Sendable>(
             return nil
         }
         defer { group.cancelAll() }
-        // The first of the two: the wait is over, one way or the other.
+        // The first of the two ends the wait.
         if let value = try await group.next() ?? nil { return value }
         throw NeverCame(
             what: what, ending: Task.isCancelled ? .cancelled : .inVain, file: file, line: line)
@@ -78,7 +79,7 @@ package func bounded<Value: Sendable>(
 }
 
 extension AsyncStream where Element: Sendable {
-    /// The next element that fits, in a test that cannot go on without it. Those before it are dropped.
+    /// The next element that matches, in a test that cannot go on without it. Earlier ones are dropped.
     ///
     /// - Parameter what: a noun for the message: "a delivery to the phone".
     /// - Throws: ``NeverCame``.
@@ -98,7 +99,7 @@ extension AsyncStream where Element: Sendable {
     }
 }
 
-/// Asks again and again until the answer is yes: for what tells only when it is asked, such as a relay's
+/// Asks again and again until the answer is yes: for things that can only be asked, such as a relay's
 /// listeners.
 ///
 /// - Parameter what: a noun for the message: "an empty outbox".
@@ -107,7 +108,7 @@ package func asked(
     for what: String, looks: Int = Patience.looks, file: String = #fileID, line: Int = #line,
     _ holds: () async throws -> Bool
 ) async throws {
-    // Without a pause the question would take the processor from what it asks about.
+    // Without a pause the questions would take the processor away from what they ask about.
     let came = try await watchOutside(for: Patience.pause * looks, every: .milliseconds(20), holds)
     guard came else {
         throw NeverCame(

@@ -5,20 +5,20 @@ import Darwin
 #endif
 package import Foundation
 
-/// A pipe that no program inherits but the one that it is given to.
+/// A pipe that only the program that gets it inherits.
 ///
-/// `Process` closes for a program what stands open when it looks, and a pipe that is made between that look
-/// and the start goes along. Anyone who reads such a pipe to its end then waits for the end of a program that
-/// another test has started.
+/// `Process` closes for a program the descriptors that are open when it checks; a pipe that is made between
+/// that check and the start is inherited. Whoever reads such a pipe to its end then waits for the end of a
+/// program that another test has started.
 package struct PrivatePipe {
     package let reading: FileHandle
     package let writing: FileHandle
 
-    /// - Throws: `POSIXError` when there are no descriptors.
+    /// - Throws: `POSIXError` if no descriptors are left.
     package init() throws {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw POSIXError(.EMFILE) }
-        // Swift knows no `pipe2`: what is left is the time between these two lines.
+        // Swift has no `pipe2`: the time between these two lines remains.
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         reading = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
         writing = FileHandle(fileDescriptor: ends[1], closeOnDealloc: true)

@@ -2,7 +2,7 @@ import PushModel
 
 /// The rules of engines, each as a case.
 package enum EngineConformance {
-    /// The bound of owed pushes that a rig's engine is opened with.
+    /// The limit of owed pushes with which a rig opens its engine.
     package static let rowBound = 50
     package static var all: [ConformanceCase] {
         records + frequent + expiredLists + outbox + marks + shared + witnesses + feedback + endings
@@ -120,7 +120,7 @@ package enum EngineConformance {
         try expect(try await engine.setRecordsAside([]) == 0, "and not for ever, though it never expired")
     }
 
-    /// More keys than an engine may want to read at once, and few enough to be read with others'.
+    /// More keys than an engine may read at once, and few enough to be read together with others.
     private static func oneMoment(_ rig: EngineRig) async throws {
         let engine = try await rig.first(Samples.ours)
         let now = rig.clock.now
@@ -145,8 +145,7 @@ package enum EngineConformance {
         }
     }
 
-    /// Digests share nothing but by a chance of one in billions of billions; a test that meets it must not
-    /// lose a registration.
+    /// Digests collide with a chance of one in billions of billions; if they do, no registration may be lost.
     private static func sharedHalves(_ rig: EngineRig) async throws {
         let engine = try await rig.first(Samples.ours)
         let now = rig.clock.now
@@ -256,7 +255,7 @@ package enum EngineConformance {
         try expect(found[0]?.expiresAt == end && found[1]?.expiresAt == end, "42 days from then")
         try expect(found[2]?.expiresAt == soon, "never later than before")
         try expect(found[3]?.expiresAt == .distantFuture, "others as they were")
-        // Expiring again does not begin the span anew.
+        // Expiring again does not restart the span.
         let again = StoredChange.expire(Samples.digest(1), at: now + .seconds(86_400), if: .any)
         _ = try await engine.apply([again], now: now + .seconds(86_400))
         // One of them comes back in its last millisecond.

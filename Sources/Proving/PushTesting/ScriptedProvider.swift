@@ -1,7 +1,7 @@
 package import PushModel
 import Synchronization
 
-/// One lane's way to a push service: answers as the test says and remembers what it was sent.
+/// A lane's provider: answers as the test says and remembers what was sent to it.
 package final class ScriptedProvider: DirectProvider {
     package struct Slot: SendSlot {
         fileprivate let provider: ScriptedProvider
@@ -23,8 +23,8 @@ package final class ScriptedProvider: DirectProvider {
     private let answer: @Sendable (OwedPush) async -> Answer
     private let windsDown: @Sendable (Duration) -> Void
 
-    /// - Parameter slots: requests that may be under way at once.
-    /// - Parameter windsDown: told when the process stops, and how long it waits for answers.
+    /// - Parameter slots: how many requests may be under way at once.
+    /// - Parameter windsDown: called when the process stops, with the time that it waits for answers.
     package init(
         _ lane: LaneName, slots: Int = 1, windsDown: @escaping @Sendable (Duration) -> Void = { _ in },
         answer: @escaping @Sendable (OwedPush) async -> Answer
@@ -35,10 +35,10 @@ package final class ScriptedProvider: DirectProvider {
         state = Mutex(State(free: slots))
     }
 
-    /// Returns once a lane has waited for a slot: it has something to send.
+    /// Returns once a lane has waited for a slot, which shows that it has something to send.
     package func waitForReservation() async { await reservations.wait(for: 1) }
 
-    /// Lets that many more requests be under way at once.
+    /// Allows this many more requests to be under way at once.
     package func grant(_ slots: Int) { for _ in 0..<slots { giveBack() } }
 
     /// The addresses of what was sent, in order.
@@ -46,7 +46,7 @@ package final class ScriptedProvider: DirectProvider {
         sent.map { $0.message.address.reveal { String(decoding: $0, as: UTF8.self) } }
     }
 
-    /// Until when each might have been sent, in the same order.
+    /// The time until which each could have been sent, in the same order.
     package var leases: [ContinuousClock.Instant] { state.withLock(\.leases) }
 
     /// What was sent, in order.

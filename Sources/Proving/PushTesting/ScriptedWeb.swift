@@ -1,9 +1,9 @@
 package import PushModel
 import Synchronization
 
-/// All hosts of a test in one value: they answer as the test says, and what they were asked is kept.
+/// All hosts of a test in one value: they answer as the test says, and keep the requests.
 package final class ScriptedWeb: WebFetch {
-    /// What was asked, in order.
+    /// The requests, in order.
     package let requests = Noted<[WebRequest]>([])
     private let answer: @Sendable (WebRequest) async throws(WebError) -> WebAnswer
 
@@ -16,7 +16,7 @@ package final class ScriptedWeb: WebFetch {
         self.init { (_) async throws(WebError) -> WebAnswer in throw WebError(.unreachable) }
     }
 
-    /// Whatever is asked, these are the answers, in order; behind them no host answers.
+    /// These are the answers to any requests, in order; after them no host answers.
     package convenience init(
         _ answers: [Result<WebAnswer, WebError>], gate: (@Sendable () async -> Void)? = nil
     ) {

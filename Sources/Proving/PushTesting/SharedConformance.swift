@@ -1,6 +1,6 @@
 import PushModel
 
-/// What several owners on one store may expect of each other.
+/// The rules for several owners on one store.
 extension EngineConformance {
     static var shared: [ConformanceCase] {
         [
@@ -22,7 +22,7 @@ extension EngineConformance {
         let ours = try await rig.next(other, Samples.ours)
         try await ours.renew(for: .seconds(60))
         _ = try await Samples.accept([Samples.push(1, rig, parked: true)], other, rig)
-        // An engine may tell the others of its sums no sooner than with a renewal.
+        // An engine may wait for a renewal before it tells the others its sums.
         try await other.renew(for: .seconds(20))
         let now = rig.clock.now
         try expect(try await ours.claim(Samples.lane, due: now, limit: 5).isEmpty, "not to be claimed")
@@ -105,10 +105,10 @@ extension EngineConformance {
         try expect(nearly(left?.aliveFor, .seconds(-2), since: start), "two seconds ago")
     }
 
-    /// A server's own clock goes on while the test's stands still: by as much as has passed in truth, and a
-    /// second for what is rounded.
+    /// A server's own clock goes on while the test's stands still: by the time that has really passed, and a
+    /// second for rounding.
     ///
-    /// - Parameter start: when the span began, or before.
+    /// - Parameter start: when the span began, or earlier.
     private static func nearly(
         _ span: Duration?, _ wanted: Duration, since start: ContinuousClock.Instant
     ) -> Bool {

@@ -11,7 +11,7 @@ package final class Signal: Sendable {
 
     package init() {}
 
-    /// To be called behind every change of what tests wait for.
+    /// Call it after every change of something that tests wait for.
     package func changed() {
         let waiters = state.withLock { state in
             state.changes += 1
@@ -20,11 +20,11 @@ package final class Signal: Sendable {
         for waiter in waiters { waiter.resume(returning: .came) }
     }
 
-    /// Asks at once, and again behind every change, until the answer is yes.
+    /// Asks at once, and again after every change, until the answer is yes.
     ///
-    /// - Parameter what: a noun for the message when no more changes come.
-    /// - Returns: false when the task was cancelled first, as at the end of a test's time, or no change came
-    ///   for as long as a test waits; the latter is the test's failure, and said.
+    /// - Parameter what: a noun for the message if no more changes come.
+    /// - Returns: false if the task was cancelled first, as at the end of a test's time, or if no change came
+    ///   for as long as a test waits; the latter is reported as the test's failure.
     @discardableResult
     package func until(
         for what: String = "a change that fits", looks: Int = Patience.looks, file: String = #fileID,
@@ -38,7 +38,7 @@ package final class Signal: Sendable {
         }
     }
 
-    /// Returns behind a change that came after so many, at once if it has come already; false when none came.
+    /// Returns after the first change beyond this count, at once if it has already come; false if none came.
     private func change(
         behind seen: UInt64, _ what: String, _ looks: Int, _ file: String, _ line: Int
     ) async -> Bool {
@@ -55,7 +55,7 @@ package final class Signal: Sendable {
     }
 }
 
-/// A value that several tasks of a test look at, and wait for.
+/// A value that several tasks of a test read and wait for.
 package final class Noted<Value: Sendable>: Sendable {
     private let state: Mutex<Value>
     private let signal = Signal()
@@ -65,14 +65,14 @@ package final class Noted<Value: Sendable>: Sendable {
     package var value: Value { state.withLock { $0 } }
     package func set(_ value: Value) { change { $0 = value } }
 
-    /// Changes the value in one step, no matter who else does so at the same time.
+    /// Changes the value in one step, even if others do so at the same time.
     package func change<Result: Sendable>(_ body: (inout Value) -> Result) -> Result {
         defer { signal.changed() }
         return state.withLock { body(&$0) }
     }
 
-    /// Returns once the value fits; false when it never did, as
-    /// ``Signal/until(for:looks:file:line:_:)`` says.
+    /// Returns once the value matches; false if it never did, as ``Signal/until(for:looks:file:line:_:)``
+    /// says.
     @discardableResult
     package func until(
         for what: String = "a value that fits", looks: Int = Patience.looks, file: String = #fileID,
@@ -82,23 +82,22 @@ package final class Noted<Value: Sendable>: Sendable {
     }
 }
 
-/// Returns when the task is cancelled: what a test puts in the place of something that never answers.
+/// Returns only when the task is cancelled. A test uses it in place of something that never answers.
 package func untilCancelled() async {
-    // A stream that nobody feeds ends for a cancelled reader, and in no other way.
+    // A stream that nobody feeds ends only for a cancelled reader.
     let (stream, feeder) = AsyncStream.makeStream(of: Never.self)
     for await _ in stream {}
     withExtendedLifetime(feeder) {}
 }
 
-/// Looks again and again until the answer is yes: for other processes, which tell nobody of their changes.
-/// Whatever runs in this process has an event to wait for, and no use for this.
+/// Checks again and again until the answer is yes: for other processes, which do not announce their changes.
+/// Code in this process should wait for an event instead.
 ///
 /// - Parameters:
-///   - span: after so long it is given up. A look and its pause count for a second at most, as in
-///     ``Patience``: a machine that has no time for them looks as often. The default outlasts any start or
-///     end of a program.
-///   - pause: between two looks.
-/// - Returns: false when it was given up, or the task was cancelled.
+///   - span: how long to try. A check and its pause count for at most a second, as in ``Patience``, so that a
+///     busy machine makes as many checks. The default is longer than any start or end of a program.
+///   - pause: between two checks.
+/// - Returns: false if the span ended, or the task was cancelled.
 package func watchOutside(
     for span: Duration = Patience.pause * Patience.looks, every pause: Duration = .milliseconds(10),
     _ holds: () async throws -> Bool
@@ -109,9 +108,9 @@ package func watchOutside(
         let began = clock.now
         if try await holds() { return true }
         guard spent < span else { return false }
-        // It fails when the task is cancelled, and then there is nobody left to tell.
+        // It fails if the task is cancelled; then nobody is waiting for the result.
         do { try await clock.sleep(for: pause) } catch { return false }
-        // A long pause was asked for; what lasts beyond one is the machine's.
+        // The caller may have asked for a long pause; time beyond it is due to the machine.
         spent += min(clock.now - began, max(pause, Patience.pause))
     }
 }

@@ -1,4 +1,4 @@
 package import Logging
 
-/// A service group wants a logger; tests do not.
+/// A service group needs a logger; tests do not.
 package let silentLogger = Logger(label: "silent") { _ in SwiftLogNoOpLogHandler() }

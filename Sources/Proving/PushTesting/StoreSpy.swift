@@ -1,6 +1,6 @@
 package import PushModel
 
-/// A store that notes which look-ups and repeats there were, and can be made to fail.
+/// A store that notes look-ups and repeats, and can be made to fail.
 package final class StoreSpy: ForwardingRegistry, ForwardingOutbox {
     private struct State {
         var lookups: [[String]] = []
@@ -17,13 +17,13 @@ package final class StoreSpy: ForwardingRegistry, ForwardingOutbox {
 
     package init(_ base: any Registry & Outbox) { self.base = base }
 
-    /// None: beside a monotonic clock that stands still, as the bench's does, every wall clock is doubted.
+    /// None: with a monotonic clock that stands still, as the bench's does, every wall clock is doubted.
     package var clock: DoubtedClock? { nil }
     /// Spaces of the keys of each look-up so far, one list for each call.
     package var lookups: [[String]] { state.value.lookups }
     package func forget() { state.change { $0.lookups = [] } }
 
-    /// Returns once there were so many look-ups since the last ``forget()``.
+    /// Returns once there were this many look-ups since the last ``forget()``.
     package func lookups(atLeast count: Int, file: String = #fileID, line: Int = #line) async {
         await state.until(for: "look-up \(count)", file: file, line: line) { $0.lookups.count >= count }
     }
@@ -35,15 +35,15 @@ package final class StoreSpy: ForwardingRegistry, ForwardingOutbox {
     /// How often records were counted.
     package var tallies: Int { state.value.tallies }
 
-    /// Pushes that the outbox had met before.
+    /// Pushes that the outbox had already seen.
     package var repeats: Int { state.value.repeats }
 
-    /// Returns once the outbox has met so many repeats.
+    /// Returns once the outbox has seen this many repeats.
     package func repeats(atLeast count: Int, file: String = #fileID, line: Int = #line) async {
         await state.until(for: "repeat \(count)", file: file, line: line) { $0.repeats >= count }
     }
 
-    /// Returns once push services' answers have made so many changes of records.
+    /// Returns once answers of push services have changed this many records.
     package func ends(atLeast count: Int, file: String = #fileID, line: Int = #line) async {
         await state.until(for: "end \(count)", file: file, line: line) { $0.ends >= count }
     }
@@ -72,7 +72,7 @@ package final class StoreSpy: ForwardingRegistry, ForwardingOutbox {
         return try await base.find(keys, seeing: count)
     }
 
-    /// Noted as one that names the records that were seen, too.
+    /// Noted like a call that names the records that were seen.
     package func find(
         _ keys: [RecordKey], while sights: [RecordSight]
     ) async throws(StoreError) -> [Record?]? {

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A folder that goes when its holder does, or when a test says so.
+/// A folder that is removed with its holder, or when a test says so.
 package final class TemporaryFolder: Sendable {
     package let path: String
 
@@ -28,7 +28,7 @@ package final class TemporaryFolder: Sendable {
         try String(contentsOfFile: file(name), encoding: .utf8)
     }
 
-    /// Everything that stands in any file of the folder.
+    /// The contents of all files in the folder.
     package func bytes() throws -> Data {
         var all = Data()
         for name in try FileManager.default.contentsOfDirectory(atPath: path) {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Tasks that wait, each with what it waits for; kept in the state that decides about it.
+/// Waiting tasks, each with what it waits for. It is kept in the state that decides about them.
 struct WaitList<Mark: Sendable>: Sendable {
     typealias Continuation = CheckedContinuation<WaitEnding, Never>
 
@@ -10,7 +10,7 @@ struct WaitList<Mark: Sendable>: Sendable {
         entries.append((id, mark, continuation))
     }
 
-    /// Takes out those whose mark fits, in the order in which they came.
+    /// Takes out those whose mark matches, in the order in which they came.
     mutating func take(where fits: (Mark) -> Bool) -> [Continuation] {
         let taken = entries.filter { fits($0.mark) }.map(\.continuation)
         entries.removeAll { fits($0.mark) }
@@ -24,20 +24,20 @@ struct WaitList<Mark: Sendable>: Sendable {
 
 enum WaitEnding: Sendable { case came, cancelled, inVain }
 
-/// Tells the waits of a process apart.
+/// Identifies a wait within the process.
 struct WaitID: Equatable, Sendable {
     private static let last = Atomic<UInt64>(0)
     private let number = WaitID.last.wrappingAdd(1, ordering: .relaxed).newValue
 }
 
-/// Waits in a list until taken out of it, until the task is cancelled, or until ``Patience`` ends, which is
-/// then said by name.
+/// Waits in a list until it is taken out, the task is cancelled, or ``Patience`` ends, which is then reported
+/// by name.
 ///
 /// - Parameters:
 ///   - enter: puts the continuation into its list, unless what it waits for has come or the task is
 ///     cancelled.
 ///   - leave: takes it out of the list.
-/// - Returns: whether it came.
+/// - Returns: whether the event came.
 func waits(
     for what: @autoclosure () -> String, looks: Int, file: String, line: Int,
     enter: (WaitID, CheckedContinuation<WaitEnding, Never>) -> WaitEnding?,

@@ -23,7 +23,7 @@ package final class Watch: Sendable {
     }
 
     /// Returns once the count has reached that number, or when the test has run out of time or of patience,
-    /// which is the test's failure, and said.
+    /// which is reported as the test's failure.
     package func wait(
         for count: Int, _ what: String = "a count", looks: Int = Patience.looks, file: String = #fileID,
         line: Int = #line
@@ -51,7 +51,7 @@ package final class Trace: Sendable {
 
     package var text: [String] { words.value }
     package func add(_ word: String) { words.change { $0.append(word) } }
-    /// Returns once what happened fits, or when the test has run out of time or of patience.
+    /// Returns once the events match, or when the test has run out of time or of patience.
     package func until(
         file: String = #fileID, line: Int = #line, _ fits: ([String]) -> Bool
     ) async {

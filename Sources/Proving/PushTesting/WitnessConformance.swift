@@ -1,6 +1,6 @@
 import PushModel
 
-/// What stands beside records and pushes: time, what goes with a registration, what does not open.
+/// Rules besides those for records and pushes: time, what ends with a registration, what does not open.
 extension EngineConformance {
     static var witnesses: [ConformanceCase] {
         [
@@ -111,7 +111,7 @@ extension EngineConformance {
         try await ours.renew(for: .seconds(20))
         _ = try await Samples.accept([Samples.push(1, rig), Samples.push(2, rig, parked: true)], other, rig)
         rig.clock.advance(by: .seconds(4))
-        // As when a standby takes over whose clock is ahead.
+        // As when a standby whose clock is ahead takes over.
         rig.clock.skewWall(by: .seconds(17))
         try expect(try await ours.takeOver([Samples.lane], limit: 10) == 0, "it renewed four seconds ago")
         let ended = try await ours.endCustody(before: rig.clock.now + .seconds(90_000), limit: 10)

@@ -102,7 +102,7 @@ struct BenchRelayCommand: SealbellCommand {
         plan.contentBytes = contentBytes
         if let preload {
             plan.environment["LD_PRELOAD"] = joinPath(here, preload)
-            // Settings of the library's own travel with it.
+            // It carries the library's own settings.
             plan.environment["SLOWSYNC_MICROSECONDS"] = shell.facts.environment["SLOWSYNC_MICROSECONDS"]
         }
         return plan

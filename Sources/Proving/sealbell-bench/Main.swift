@@ -3,8 +3,8 @@ import Bench
 import PushModel
 import RelayProgram
 
-/// `sealbell-bench`: measures the relay and tries to break it. A program of its own, because an operator has
-/// no use for it, and the relay none for what it links.
+/// `sealbell-bench`: measures the relay and tries to break it. It is a separate program, because operators do
+/// not need it, and the relay does not need what it links.
 @main
 struct SealbellBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -28,7 +28,7 @@ func tell(_ report: BenchReport, json: Bool, _ shell: Shell) {
     if json { shell.out(report.json()) } else { report.lines().forEach(shell.out) }
 }
 
-/// Tells it, and ends as it came out.
+/// Prints the result, and exits with its status.
 func conclude(
     _ outcome: (report: BenchReport, hasPassed: Bool), json: Bool, _ shell: Shell
 ) -> Ending {
@@ -40,7 +40,7 @@ func conclude(
 func failure(_ error: BenchError) -> CommandFailure {
     let ending: Ending =
         switch error.code {
-        // Not `.failed`: that is the word for what was measured and found wanting.
+        // Not `.failed`: that is for something that was measured and did not pass.
         case .unreachable, .relayNotReady, .malformedAnswer, .setUpRefused, .fileFault, .processFault,
             .tooLittleSpace:
             .unavailable

@@ -1,8 +1,8 @@
 import ArgumentParser
 import RelayProgram
 
-/// `sealbell-bench serve`: the relay, with options that give up what is promised. For proofs that the proof
-/// can fail; it serves the sandbox, or push services on this machine, and nothing else.
+/// `sealbell-bench serve`: the relay, with options that break its promises. It is for showing that a test can
+/// fail; it serves only the sandbox, or push services on this machine.
 struct ServeInDangerCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Runs a relay that may lose pushes, for trials that must fail.",

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The commands that belong to one protocol each.
+/// The commands that each belong to one protocol.
 enum StandardCommands {
     static let all: [any ParsableCommand.Type] = [
         BenchStrangersCommand.self, BenchFormsCommand.self, BenchMarmotCommand.self,

@@ -4,9 +4,9 @@ import PushModel
 import RelayProgram
 import PushTesting
 
-/// Runs a trial in a directory of its own, which goes with it, and says why it could not be made.
+/// Runs a trial in a directory of its own, which is removed afterwards, and reports why it could not be made.
 ///
-/// - Parameter kept: a directory of the caller's, which stays.
+/// - Parameter kept: the caller's own directory, which is kept.
 func inTrialDirectory(
     _ name: String, kept: String? = nil, _ shell: Shell,
     _ trial: (_ directory: String) async throws -> Ending
@@ -22,13 +22,13 @@ func inTrialDirectory(
         throw CommandFailure(.failed, "\(directory): The directory could not be made.")
     }
     defer {
-        // What cannot be removed is left to the system's own cleaning.
+        // If it cannot be removed, the system's own cleaning does it.
         if kept == nil { try? FileManager.default.removeItem(atPath: directory) }
     }
     return try await explained { try await trial(directory) }
 }
 
-/// Runs a measurement or trial, and says why it could not be made.
+/// Runs a measurement or trial, and reports why it could not be made.
 func explained(_ run: () async throws -> Ending) async throws -> Ending {
     do {
         return try await run()
@@ -41,7 +41,7 @@ func explained(_ run: () async throws -> Ending) async throws -> Ending {
     }
 }
 
-/// A small file that a trial is given, as text.
+/// A small input file of a trial, as text.
 func trialFile(_ name: String, _ shell: Shell) throws(CommandFailure) -> String {
     let path = joinPath(shell.facts.workingDirectory, name)
     do throws(FileFault) {
@@ -51,7 +51,7 @@ func trialFile(_ name: String, _ shell: Shell) throws(CommandFailure) -> String 
     }
 }
 
-/// The relay's program: the one that `SEALBELL_BIN` names, else `sealbell` beside this one.
+/// The relay's program: `SEALBELL_BIN`, else `sealbell` in this program's directory.
 func relayExecutable(_ shell: Shell) throws(CommandFailure) -> String {
     if let named = shell.facts.environment["SEALBELL_BIN"], !named.isEmpty {
         return joinPath(shell.facts.workingDirectory, named)

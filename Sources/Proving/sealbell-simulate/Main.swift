@@ -7,7 +7,7 @@ import Darwin
 import Foundation
 import Simulation
 
-/// Runs seeds of the simulation and says which broke the law.
+/// Runs seeds of the simulation and reports which of them broke a law.
 @main
 struct Simulate: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -95,7 +95,7 @@ struct Simulate: ParsableCommand {
         say(
             "seeds \(seeds) failed \(failed) pushes \(owed) doubled \(doubled)",
             "hours \((hours * 10).rounded() / 10) jobs \(jobs)")
-        // With a planted fault it is the other way round: that nothing was found is the failure.
+        // With a planted fault it is the other way round: finding nothing is the failure.
         if (failed > 0) == (sabotage == nil) { throw ExitCode.failure }
     }
 
@@ -165,8 +165,8 @@ struct Simulate: ParsableCommand {
         FileHandle.standardOutput.write(Data((words.joined(separator: " ") + "\n").utf8))
     }
 
-    /// Tables are walked in the order of their hashes, which Swift draws anew for each process unless the
-    /// environment forbids it: the same seed must run the same way tomorrow.
+    /// Tables are iterated in the order of their hashes, which Swift seeds at random for each process unless
+    /// the environment forbids it; the same seed must always run in the same way.
     private func fixHashing() throws {
         let name = "SWIFT_DETERMINISTIC_HASHING"
         guard getenv(name) == nil else { return }

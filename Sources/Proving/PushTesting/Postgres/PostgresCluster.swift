@@ -8,12 +8,12 @@ import Synchronization
 
 /// A PostgreSQL server of a test's own: made by `initdb` in a directory of its own, at a Unix socket and a
 /// free port of 127.0.0.1, durable as in service (`fsync` and `full_page_writes` on). It ends with this
-/// process, also when that is killed, and its directory goes with it.
+/// process, even if that is killed, and its directory is removed with it.
 package final class PostgresCluster: Sendable {
     package struct Options: Sendable {
-        /// Over the settings below, by their names in `postgresql.conf`.
+        /// Override the settings below, by their names in `postgresql.conf`.
         package var settings: [String: String]
-        /// Of the role `sealbell`, asked by SCRAM; `nil`: it is trusted.
+        /// The password of the role `sealbell`, checked by SCRAM; `nil`: the role is trusted.
         package var password: String?
 
         package init(settings: [String: String] = [:], password: String? = nil) {
@@ -22,12 +22,12 @@ package final class PostgresCluster: Sendable {
         }
     }
 
-    /// The role that the relay has: it owns its databases, and may do nothing else.
+    /// The relay's role: it owns its databases, and may do nothing else.
     package static let role = "sealbell"
 
     /// The cluster's directory: `data`, the server's `log`, and its socket.
     package let home: String
-    /// Of 127.0.0.1, and in the name of the socket.
+    /// The port at 127.0.0.1; it is also in the socket's name.
     package let port: Int
     package let options: Options
     private let programs: PostgresPrograms
@@ -37,13 +37,13 @@ package final class PostgresCluster: Sendable {
 
     // MARK: Made
 
-    /// Makes a cluster and starts it; the role and an empty database `sealbell` are there.
+    /// Makes a cluster with the role and an empty database `sealbell`, and starts it.
     ///
     /// - Throws: ``PostgresClusterFault``.
     package static func start(_ options: Options = Options()) async throws -> PostgresCluster {
         for _ in 1..<startsAtMost {
             do { return try await startOnce(options) } catch PostgresClusterFault.notReady(let log) {
-                // Its port was free when it was chosen, and somebody took it.
+                // Its port was free when it was chosen, but somebody has taken it since.
                 guard log.contains("could not create any TCP/IP sockets") else {
                     throw PostgresClusterFault.notReady(log: log)
                 }
@@ -52,15 +52,15 @@ package final class PostgresCluster: Sendable {
         return try await startOnce(options)
     }
 
-    /// That a port is taken within a second of being chosen is rare; three times in turn, something else is
-    /// wrong.
+    /// A port is rarely taken within a second of being chosen; if it happens three times in a row, something
+    /// else is wrong.
     private static let startsAtMost = 3
 
     private static func startOnce(_ options: Options) async throws -> PostgresCluster {
         let cluster = try PostgresCluster(options)
         do {
             var words = ["-D", cluster.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale"]
-            // Nothing is committed yet that a power cut could take.
+            // Nothing is committed yet that a power cut could destroy.
             words.append("--no-sync")
             try await cluster.run("initdb", words)
             try cluster.configure()
@@ -84,7 +84,8 @@ package final class PostgresCluster: Sendable {
         home = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         try programs.give(home)
         port = try freePort()
-        // The environment is set behind the change of the account, which a preloaded library must not see.
+        // The environment is set after the change of account, because a preloaded library must not affect
+        // that change.
         let shell = ["/bin/sh", "-c", #"set -a; [ ! -e "$0" ] || . "$0"; exec "$@""#, "\(home)/environment"]
         keeper = try PostgresKeeper(
             home, server: programs.prefix + shell + ["\(programs.folder)/postgres", "-D", "\(home)/data"])
@@ -107,7 +108,7 @@ package final class PostgresCluster: Sendable {
         "postgresql://\(Self.role)@\(home.replacing("/", with: "%2F")):\(port)/\(database)"
     }
 
-    /// One address for several servers, of which the writable one is meant.
+    /// One address for several servers, which selects the writable one.
     package static func url(of clusters: [PostgresCluster], database: String = role) -> String {
         let hosts = clusters.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
         return "postgresql://\(role)@\(hosts)/\(database)?target_session_attrs=read-write"
@@ -122,14 +123,14 @@ package final class PostgresCluster: Sendable {
         return url(of: name)
     }
 
-    /// Asks at an address of this server, as the role that it names.
+    /// Runs a query at an address of this server, as the role in the address.
     package func enter(_ url: String, password: String) async throws {
         try await run("psql", ["-XAtqw", "-c", "SELECT 1", url], environment: ["PGPASSWORD": password])
     }
 
     /// Runs SQL as the superuser, each statement in a transaction of its own.
     ///
-    /// - Returns: the rows, a line each, columns parted by `|`.
+    /// - Returns: the rows, one on each line, with columns separated by `|`.
     @discardableResult
     package func execute(_ sql: String, database: String = "postgres") async throws -> String {
         try await run(
@@ -143,10 +144,10 @@ package final class PostgresCluster: Sendable {
 
     // MARK: Ends and starts
 
-    /// Ends in order: connections are cut, everything is written.
+    /// Ends in order: connections are closed, everything is written.
     package func stop() async throws { try await end(by: SIGINT) }
 
-    /// Ends without writing anything more, as PostgreSQL itself does when one of its processes has crashed.
+    /// Ends without writing anything more, as PostgreSQL itself does if one of its processes has crashed.
     package func crash() async throws { try await end(by: SIGQUIT) }
 
     /// Kills all processes at one moment.
@@ -158,7 +159,7 @@ package final class PostgresCluster: Sendable {
         try await untilGone(all)
     }
 
-    /// Stops all processes where they stand: nothing is answered, nothing is cut.
+    /// Suspends all processes: nothing is answered, and no connection is closed.
     package func suspend() {
         guard let server else { return }
         signal(SIGSTOP, server)
@@ -197,15 +198,14 @@ package final class PostgresCluster: Sendable {
         }
     }
 
-    /// More for the environment of the server, from its next start on: a trial of the disk preloads a
-    /// library.
+    /// Additions to the server's environment, from its next start on: a trial of the disk preloads a library.
     package func set(environment: [String: String]) throws {
         let lines = environment.map { "\($0)='\($1)'\n" }.sorted()
         try Data(lines.joined().utf8).write(to: URL(fileURLWithPath: "\(home)/environment"))
         try programs.give("\(home)/environment")
     }
 
-    /// An empty directory beside the data that the server may write to.
+    /// An empty directory next to the data, to which the server may write.
     ///
     /// - Returns: its path.
     package func makeDirectory(_ name: String) throws -> String {
@@ -215,7 +215,7 @@ package final class PostgresCluster: Sendable {
         return path
     }
 
-    /// Copies a file to where the server may read it, which is not everywhere.
+    /// Copies a file to a place where the server may read it.
     ///
     /// - Returns: the path of the copy.
     package func bring(_ file: String) throws -> String {
@@ -225,7 +225,7 @@ package final class PostgresCluster: Sendable {
         return path
     }
 
-    /// Ends the server for good and removes its directory. Without this both go with the process.
+    /// Ends the server for good and removes its directory. Otherwise both end with the process.
     package func end() async { await keeper.end() }
 
     /// Ends it as this process's own end would, without waiting.
@@ -279,14 +279,14 @@ package final class PostgresCluster: Sendable {
 
     // MARK: Within
 
-    /// All that is not the default; what `initdb` or a copy wrote there is replaced.
+    /// All settings that are not the default; this replaces what `initdb` or a copy wrote there.
     private func configure(following primary: PostgresCluster? = nil) throws {
         var settings = [
             "listen_addresses": "127.0.0.1", "port": String(port), "unix_socket_directories": home,
             "max_connections": "200", "shared_buffers": "16MB", "wal_level": "replica",
             "max_wal_senders": "5", "wal_keep_size": "512MB", "hot_standby": "on", "fsync": "on",
             "full_page_writes": "on", "logging_collector": "off", "log_line_prefix": "%m [%p] ",
-            // Files of the data directory, which go with it.
+            // Files in the data directory, which are removed with it.
             "dynamic_shared_memory_type": "mmap", "lc_messages": "C", "timezone": "UTC"
         ]
         if let primary {

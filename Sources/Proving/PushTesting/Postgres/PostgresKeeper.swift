@@ -6,14 +6,14 @@ import Darwin
 import Foundation
 import Synchronization
 
-/// The shell that is a server's parent, and that outlives this process for as long as it takes to end it.
+/// The shell that is a server's parent. It outlives this process for as long as it takes to end the server.
 ///
-/// Its standard input is a pipe whose other end this process alone holds. A line "start" starts the server;
-/// the pipe's end, which comes with this process's end, however that ends, stops the server and removes its
-/// directory. The server hangs on the shell and not on `Foundation.Process`, which takes a child for running
-/// as long as any descendant holds the socket it was given.
+/// Its standard input is a pipe whose other end only this process holds. A line "start" starts the server.
+/// When the pipe closes, as it does however this process ends, the shell stops the server and removes its
+/// directory. The server is a child of the shell and not of `Foundation.Process`, which considers a child
+/// running as long as any descendant holds the socket that it was given.
 final class PostgresKeeper: Sendable {
-    /// The words behind `$1`, which is the cluster's directory, are the server's command line.
+    /// The arguments after `$1`, the cluster's directory, are the server's command line.
     private static let script = #"""
         trap '' INT TERM HUP
         home=$1
@@ -55,7 +55,7 @@ final class PostgresKeeper: Sendable {
     ///   - home: the cluster's directory; removed at the end.
     ///   - server: the command line that starts it.
     init(_ home: String, server: [String]) throws {
-        // Another child that held this end would keep the server alive behind us.
+        // Another child that held this end would keep the server alive after us.
         let pipe = try PrivatePipe()
         orders = Mutex(pipe.writing)
         let process = Process()
@@ -75,10 +75,10 @@ final class PostgresKeeper: Sendable {
         try orders.withLock { try $0?.write(contentsOf: Data("start\n".utf8)) }
     }
 
-    /// What this process's end would do.
+    /// The same that the end of this process would cause.
     func abandon() {
         orders.withLock { handle in
-            // A pipe that is closed already has done its work.
+            // If the pipe is already closed, its work is done.
             try? handle?.close()
             handle = nil
         }

@@ -5,10 +5,10 @@ import Darwin
 #endif
 import Foundation
 
-/// Why a cluster could not be had, or did not do what it was told. What the programs said is in it: these are
-/// clusters of tests, which hold nothing of anybody.
+/// Why a cluster could not be made, or failed. It contains the programs' output, because these clusters are
+/// for tests and hold nobody's data.
 package enum PostgresClusterFault: Error {
-    /// Debian's package `postgresql` brings it: `scripts/setup run test`.
+    /// Debian's package `postgresql` contains it: `scripts/setup run test`.
     case notInstalled(String)
     case toolFailed(String, said: String)
     /// The server ended, or was not ready in time. The end of its log.
@@ -16,11 +16,11 @@ package enum PostgresClusterFault: Error {
     case systemCallFailed(String)
 }
 
-/// PostgreSQL's programs on this system, and as whom they run.
+/// PostgreSQL's programs on this system, and the account that runs them.
 struct PostgresPrograms: Sendable {
     /// Where they are.
     let folder: String
-    /// PostgreSQL refuses to run as root; Debian's package brings a user for it. `nil`: as we are.
+    /// PostgreSQL refuses to run as root; Debian's package creates a user for it. `nil`: our own account.
     let account: Account?
 
     struct Account: Sendable {
@@ -28,9 +28,9 @@ struct PostgresPrograms: Sendable {
         let group: gid_t
     }
 
-    /// The oldest release that has everything which a cluster here uses.
+    /// The oldest release with everything that a cluster here uses.
     private static let oldestRelease = 13
-    /// A cluster is made, copied and asked within seconds; a minute outlasts a machine that is busy.
+    /// A cluster is made, copied and queried within seconds; a minute is enough even on a busy machine.
     private static let patience = Duration.seconds(60)
 
     init() throws(PostgresClusterFault) {
@@ -40,7 +40,7 @@ struct PostgresPrograms: Sendable {
 
     private static func findFolder() throws(PostgresClusterFault) -> String {
         let releases = "/usr/lib/postgresql"
-        // Without Debian's directory there is PATH to look in.
+        // Without Debian's directory, PATH is searched.
         let found = (try? FileManager.default.contentsOfDirectory(atPath: releases)) ?? []
         let numbers = found.compactMap(Int.init).filter { $0 >= oldestRelease }.sorted(by: >)
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
@@ -59,7 +59,7 @@ struct PostgresPrograms: Sendable {
         return Account(user: entry.pointee.pw_uid, group: entry.pointee.pw_gid)
     }
 
-    /// What is put before a program that must not run as root.
+    /// The words in front of a program that must not run as root.
     var prefix: [String] {
         guard let account else { return [] }
         return [
@@ -75,10 +75,10 @@ struct PostgresPrograms: Sendable {
     /// Runs one of PostgreSQL's programs to its end.
     ///
     /// - Parameters:
-    ///   - environment: more for the program than a path and a language.
-    ///   - log: a file of this call alone, which takes what the program says.
-    /// - Returns: what it said.
-    /// - Throws: `.toolFailed` when its status is not 0, or it took longer than a minute.
+    ///   - environment: for the program, besides a path and a language.
+    ///   - log: a file for this call only, which takes the program's output.
+    /// - Returns: its output.
+    /// - Throws: `.toolFailed` if its status is not 0, or it took longer than a minute.
     @discardableResult
     func run(
         _ name: String, _ arguments: [String], environment: [String: String], log: String
@@ -86,7 +86,7 @@ struct PostgresPrograms: Sendable {
         guard FileManager.default.createFile(atPath: log, contents: nil),
             let output = FileHandle(forWritingAtPath: log)
         else { throw PostgresClusterFault.systemCallFailed("open") }
-        // What cannot be removed goes with the cluster's directory.
+        // If it cannot be removed now, it is removed with the cluster's directory.
         defer { try? FileManager.default.removeItem(atPath: log) }
         let words = prefix + ["\(folder)/\(name)"] + arguments
         let process = Process()
@@ -110,12 +110,12 @@ struct PostgresPrograms: Sendable {
 }
 
 extension Noted where Value == Int32? {
-    /// Returns once there is a value; false when the span ended first, or the task.
+    /// Returns once there is a value; false if the span or the task ended first.
     func until(within span: Duration) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             group.addTask { await self.until { $0 != nil } }
             group.addTask {
-                // Cancelled when the value came first: then nobody asks for this answer.
+                // Cancelled if the value came first; then nobody needs this answer.
                 try? await ContinuousClock().sleep(for: span)
                 return false
             }
@@ -128,15 +128,15 @@ extension Noted where Value == Int32? {
 
 /// What the kernel says about processes.
 package enum ProcessTable {
-    /// Whether a process runs, or is stopped: one that has ended and waits for its parent does neither.
+    /// Whether a process runs or is stopped. One that has ended and waits for its parent counts as neither.
     package static func lives(_ pid: Int32) -> Bool {
         guard let fields = fields(pid) else { return false }
         return fields.state != "Z" && fields.state != "X"
     }
 
-    /// The processes that a process has started, as far as they live.
+    /// The processes that a process has started and that still live.
     package static func children(of parent: Int32) -> [Int32] {
-        // A system without /proc has no answer, and no cluster of ours.
+        // A system without /proc gives no answer, and has no cluster of ours.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return names.compactMap(Int32.init).filter { pid in
             guard let fields = fields(pid) else { return false }
@@ -144,7 +144,7 @@ package enum ProcessTable {
         }
     }
 
-    /// `pid (name) state parent …`; the name may hold anything, so what counts is behind its last bracket.
+    /// `pid (name) state parent …`; the name may hold anything, so parsing starts after its last bracket.
     private static func fields(_ pid: Int32) -> (state: Substring, parent: Int32)? {
         guard let data = FileManager.default.contents(atPath: "/proc/\(pid)/stat") else { return nil }
         let text = String(decoding: data, as: UTF8.self)

@@ -21,7 +21,7 @@ extension PostgresCluster {
                         let cluster = try await start()
                         state.set(.running(cluster))
                     } catch {
-                        // The next that asks tries again: this one may have been cancelled.
+                        // The next one that asks tries again, because this one may have been cancelled.
                         state.set(.none)
                         throw error
                     }

@@ -19,15 +19,15 @@ package struct VectorFile: Sendable {
     private static var named: String? { ProcessInfo.processInfo.environment["SEALBELL_VECTORS"] }
     package static var isNamed: Bool { named != nil }
 
-    /// The file of the directory that was named, else our own.
+    /// The file from the named directory, else our own.
     ///
-    /// - Returns: `nil`, and a printed line, when a directory was named and has other files only.
+    /// - Returns: `nil`, with a printed line, if a directory was named and has only other files.
     package static func load(_ name: String) throws -> VectorFile? {
         guard let named else { return try read(own("Vectors/" + name)) }
         let files = FileManager.default
         guard files.fileExists(atPath: named + "/" + name) else {
-            // A directory that holds no vectors at all was named by mistake.
-            // A protocol's file has one word and its ending.
+            // A directory without any vectors was named by mistake. The name of a protocol's file is one word
+            // and the extension.
             let others = try files.contentsOfDirectory(atPath: named).filter { $0.hasSuffix(".json") }
             guard others.contains(where: { $0.split(separator: ".").count == 2 }) else { throw Fault.noFile }
             say("vectors \(name): not in the directory that was named; skipped")
@@ -42,15 +42,15 @@ package struct VectorFile: Sendable {
     package static func read(_ path: String) throws -> VectorFile {
         let json = try parse(path)
         guard let set = json["set"]?.string else { throw Fault.notOurs }
-        // A protocol that knows no time has none in its file: any will do.
+        // The file of a protocol without times has none; then any time will do.
         let now = (json["now"] ?? json["conventions"]?["now"])?.int64 ?? 1_800_000_000
         return VectorFile(json: json, set: set, now: UnixTime(seconds: now))
     }
 
-    /// A file that is others', and that nobody may copy into this repository: in the directory that was named
-    /// or our own, else in `../shared/vectors` beside the tree.
+    /// Somebody else's file, which may not be copied into this repository: in the named directory or our own,
+    /// else in `../shared/vectors` beside the tree.
     ///
-    /// - Returns: `nil`, and a printed line, where it is nowhere.
+    /// - Returns: `nil`, with a printed line, if it is not found.
     package static func foreign(_ name: String) throws -> JSONValue? {
         let places = [named ?? own("Vectors"), own("../../shared/vectors")].map { $0 + "/" + name }
         guard let path = places.first(where: { FileManager.default.fileExists(atPath: $0) }) else {

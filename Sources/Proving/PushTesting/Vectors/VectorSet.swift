@@ -1,14 +1,14 @@
 import Synchronization
 package import WireFormats
 
-/// One case of a vector file: an argument of a test, which names itself.
+/// One case of a vector file, as an argument of a test. It describes itself.
 package struct VectorCase: Sendable, CustomStringConvertible {
     package let section: String
-    /// The list of the section in which it stands; empty for the section's only one.
+    /// Its list within the section; empty for a section's only list.
     package let part: String
     package let name: String
     package let row: JSONValue
-    /// How many rows it stands for: more than one if they share a relay.
+    /// How many rows it contains: more than one if they share a relay.
     package let rows: Int
 
     package var description: String { (part.isEmpty ? section : section + "/" + part) + " " + name }
@@ -32,15 +32,15 @@ package struct VectorCase: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Its place in the list, and what the file calls it or says of it first.
+    /// Its place in the list, and its name or first description in the file.
     private static func name(of row: JSONValue, _ index: Int) -> String {
         let words = ["name", "mutation", "value", "do", "format", "box"].lazy.compactMap { row[$0]?.string }
         return words.first.map { "\(index + 1): \($0)" } ?? "\(index + 1)"
     }
 }
 
-/// The cases of one vector file. Behind the last case of a section it prints the section's line:
-/// `vectors toy/development notify 45/45`.
+/// The cases of one vector file. After the last case of a section it prints the section's line: `vectors
+/// toy/development notify 45/45`.
 package final class VectorSet: Sendable {
     /// Protocol and set: `toy/development`.
     package let title: String
