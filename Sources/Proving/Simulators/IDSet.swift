@@ -1,16 +1,15 @@
 import PushModel
 
-/// The ids that were seen of late, 16 bytes each, so that a double is known for one.
+/// The ids that were lately seen, 16 bytes each, to recognise doubles.
 ///
-/// Two tables of `capacity` ids each: when the younger is full, the older is dropped. An id is thus
-/// remembered for at least `capacity` and at most twice as many others. Memory: at most 64 bytes times
-/// `capacity`.
+/// Two tables of `capacity` ids each: when the newer is full, the older is dropped. So an id is remembered
+/// for at least `capacity` and at most twice as many later ids. Memory: at most 64 bytes times `capacity`.
 struct IDSet {
     private var young: Table
     private var old: Table
     private let capacity: Int
 
-    /// Ids that are all zero bits cannot be held apart from empty places; no UUID is.
+    /// An id of zero bits only would look like an empty place; no UUID is one.
     private struct Table {
         var places: [Digest16]
         var count = 0
@@ -49,7 +48,7 @@ struct IDSet {
         old = Table(places: 1024)
     }
 
-    /// Notes an id; false when it was noted before.
+    /// Notes an id; false if it was noted before.
     mutating func insert(_ id: Digest16) -> Bool {
         if young.contains(id) || old.contains(id) { return false }
         if young.count >= capacity {

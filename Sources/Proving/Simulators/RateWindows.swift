@@ -1,6 +1,6 @@
 import PushModel
 
-/// How many in how long.
+/// A count and a span.
 struct Rate: Sendable, Equatable {
     var count: Int
     var per: Duration
@@ -8,14 +8,14 @@ struct Rate: Sendable, Equatable {
 
 /// Counts by name, in windows of simulated time that begin with the first count.
 struct RateWindows {
-    /// Names that are counted at the same time; when there are more, counting begins anew.
+    /// How many names are counted at the same time; if there are more, counting starts again.
     private static let limit = 100_000
 
     private var windows: [String: (from: UnixTime, count: Int)] = [:]
 
     init() {}
 
-    /// Counts one; false when it is one too many, which is not counted.
+    /// Counts one; false if it is one too many, which is not counted.
     mutating func allows(_ name: String, _ rate: Rate, now: UnixTime) -> Bool {
         if windows.count >= Self.limit { windows.removeAll() }
         var window = windows[name] ?? (now, 0)

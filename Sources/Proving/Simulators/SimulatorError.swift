@@ -1,6 +1,6 @@
 public import PushModel
 
-/// What can go wrong in setting a simulator up.
+/// What can go wrong when a simulator is set up.
 public typealias SimulatorError = CodedError<SimulatorErrorCode>
 
 /// The codes of ``SimulatorError``, frozen: docs/errors.md has a row for each.

@@ -12,7 +12,7 @@ public struct APNsDevice: Sendable, Equatable {
         case expired(since: UnixTime)
     }
 
-    /// Bundle ids, or whole topics, that the token is good for.
+    /// Bundle ids, or whole topics, for which the token is valid.
     public var topics: [String]
     /// Whether the token is good.
     public var state: State
@@ -29,12 +29,12 @@ public struct APNsDevice: Sendable, Equatable {
 
 /// The device tokens of one environment.
 struct APNsDevices {
-    /// More devices than this are not taken: a load test of a million registrations fits.
+    /// The most devices; a load test of a million registrations fits.
     static let limit = 2_000_000
 
     private var devices: [String: APNsDevice] = [:]
     private var rates = RateWindows()
-    /// Unknown tokens are taken as devices of the topic that they are first pushed to.
+    /// Unknown tokens count as devices of the topic to which they are first pushed.
     var learns: Bool
 
     init(learns: Bool) { self.learns = learns }
@@ -49,7 +49,7 @@ struct APNsDevices {
         }
     }
 
-    /// Step 6 from the second sentence on: what is wrong with this token for this topic; `nil` for nothing.
+    /// Step 6 from the second sentence on: the fault of this token for this topic; `nil`: none.
     mutating func fault(token: String, topic: String, bundle: String) -> APNsRefusal? {
         guard let device = devices[token] else {
             guard learns else { return APNsRefusal(.badDeviceToken) }
@@ -66,7 +66,7 @@ struct APNsDevices {
         }
     }
 
-    /// Step 8: counts one push to the device; false when it is one too many.
+    /// Step 8: counts one push to the device; false if it is one too many.
     mutating func allows(token: String, rate: Rate, now: UnixTime) -> Bool {
         rates.allows(token, rate, now: now)
     }

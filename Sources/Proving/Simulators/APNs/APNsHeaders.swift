@@ -4,7 +4,7 @@ import PushModel
 extension APNsJudge {
     /// `apns-collapse-id` has at most this many bytes.
     private static let collapseBytes = 64
-    /// A bundle id longer than this is no bundle id (Apple allows 155 characters).
+    /// A longer text is not a bundle id (Apple allows 155 characters).
     private static let topicBytes = 200
 
     static func headers(
@@ -50,7 +50,7 @@ extension APNsJudge {
         return .success(accepted)
     }
 
-    /// A canonical lower-case UUID. (`PushID` reads capitals too; APNs wants none.)
+    /// A canonical lower-case UUID. (`PushID` reads capitals too; APNs refuses them.)
     private static func lowerCaseID(_ field: ArraySlice<UInt8>) -> PushID? {
         guard field.count == 36, !field.contains(where: { (0x41...0x46).contains($0) }) else { return nil }
         return PushID(text: String(decoding: field, as: UTF8.self))

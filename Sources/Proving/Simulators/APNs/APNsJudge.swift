@@ -14,16 +14,16 @@ struct APNsConnectionFacts {
 
 /// The judgement of the simulated APNs: request and state in, verdict out; no I/O, no clock.
 ///
-/// The order of its steps, first fault answers, is docs/push-services.md §3, 1–9.
+/// The order of its steps is that of docs/push-services.md §3, 1–9; the first fault decides the answer.
 struct APNsJudge {
-    /// What became of a request.
+    /// The result of a request.
     enum Ruling: Equatable {
         case accepted(Accepted)
-        /// `hasGoodToken`: the provider token had been found good before the fault.
+        /// `hasGoodToken`: the provider token was found valid before the fault.
         case refused(APNsRefusal, hasGoodToken: Bool)
     }
 
-    /// What was accepted, all of it checked.
+    /// What was accepted, after all checks.
     struct Accepted: Equatable {
         var id: PushID?
         var token: String
@@ -36,7 +36,7 @@ struct APNsJudge {
         var collapseID: String?
     }
 
-    /// A different token string sooner than this after the last change is one update too many.
+    /// A different token string within this time after the last change is one update too many.
     static let updateSpan = Duration.seconds(20 * 60)
 
     var tokens: ProviderTokens
@@ -139,7 +139,7 @@ struct APNsJudge {
         let isCall =
             accepted.pushType == .voip || (accepted.pushType == nil && accepted.topic.hasSuffix(".voip"))
         let limit = (isCall ? APNsPushType.voip : .alert).payloadBytes
-        // What was not kept cannot be read, and is too large in any case.
+        // A body that was not kept cannot be read, and is too large anyway.
         if request.bodyBytes > SimulatedRequest.bodyKeptBytes { return .payloadTooLarge }
         guard JSONTree.isObject(request.body) else { return .payloadEmpty }
         return request.bodyBytes > limit ? .payloadTooLarge : nil

@@ -17,7 +17,7 @@ public struct APNsKey: Sendable {
     public let keyID: String
     /// The text of the `.p8` file: PKCS#8 PEM, P-256.
     public let privateKeyPEM: String
-    /// What the simulator checks signatures with.
+    /// The key with which the simulator checks signatures.
     public let publicKeyPEM: String
 
     /// Makes a new key.
@@ -44,7 +44,7 @@ public struct APNsKey: Sendable {
         }
     }
 
-    /// The account's view of this key.
+    /// This key as the account has it on file.
     ///
     /// - Parameter bundles: the bundle ids it may push for; `nil` for a key of the whole team.
     public func registration(

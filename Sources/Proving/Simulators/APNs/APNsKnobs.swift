@@ -1,18 +1,18 @@
 public import PushModel
 
-/// What the simulated APNs does beyond judging; each can be turned at run time.
+/// What the simulated APNs does besides judging; each can be changed at run time.
 public struct APNsKnobs: Sendable, Equatable {
     /// 503 `Shutdown` to everything until then, by the simulated clock.
     public var shutdownUntil: UnixTime?
     /// 500 `InternalServerError` to this share of requests, 0 to 1.
     public var errorShare = 0.0
-    /// So many pushes to one device in `deviceSpan`, then 429 `TooManyRequests`; `nil`: no limit.
+    /// The most pushes to one device in `deviceSpan`, then 429 `TooManyRequests`; `nil`: no limit.
     public var deviceLimit: Int?
     /// A minute unless it is turned; see ``deviceLimit``.
     public var deviceSpan = Duration.seconds(60)
-    /// Unknown tokens are taken as devices of the topic that they are first pushed to.
+    /// Unknown tokens count as devices of the topic to which they are first pushed.
     public var learnsDevices = false
-    /// Answers in the place of its judgement; at most 16, of which the first that fits is given.
+    /// Answers that replace its judgement; at most 16, of which the first that matches is given.
     public var strays: [StrayAnswer] = []
 
     /// APNs as it is documented, with no faults.
@@ -37,7 +37,7 @@ public struct APNsSimulatorConfiguration: Sendable {
     public var keptDeliveries = 4096
     /// 16 MiB, of the bodies of deliveries that are kept.
     public var keptBodyBytes = 16 * 1024 * 1024
-    /// `apns-id`s that are remembered to tell doubles.
+    /// How many `apns-id`s are remembered to recognise doubles.
     public var rememberedIDs = 1 << 18
 
     /// Apple's own connection, and any free port.

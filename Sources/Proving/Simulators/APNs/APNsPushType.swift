@@ -5,7 +5,7 @@ public enum APNsPushType: String, Sendable, Hashable, CaseIterable {
     /// As the header has it; `mdm` has a topic that is no bundle id.
     case controls, mdm
 
-    /// What the topic has behind the bundle id; `nil` where the topic is no bundle id.
+    /// The topic's suffix after the bundle id; `nil` if the topic is not a bundle id.
     public var topicSuffix: String? {
         switch self {
         case .alert, .background: ""
@@ -24,8 +24,8 @@ public enum APNsPushType: String, Sendable, Hashable, CaseIterable {
     /// Most bytes of the body.
     public var payloadBytes: Int { self == .voip ? 5120 : 4096 }
 
-    /// Splits a topic into the bundle id and the suffix of a push type (the longest one that fits), on bytes:
-    /// every push comes by here.
+    /// Splits a topic into the bundle id and the suffix of a push type (the longest that matches). It works
+    /// on bytes, because every push passes through it.
     static func split(_ topic: ArraySlice<UInt8>) -> (bundle: ArraySlice<UInt8>, suffix: String) {
         for (text, bytes) in suffixes
         where topic.count > bytes.count && topic.suffix(bytes.count).elementsEqual(bytes) {
@@ -42,7 +42,7 @@ public enum APNsPushType: String, Sendable, Hashable, CaseIterable {
         uniqueKeysWithValues: allCases.map { (Array($0.rawValue.utf8), $0) })
 
     init?(_ name: ArraySlice<UInt8>) {
-        // The two that nearly every push has are told apart without a look-up.
+        // The two types that nearly every push has are recognised without a look-up.
         if name.elementsEqual("alert".utf8) {
             self = .alert
         } else if name.elementsEqual("background".utf8) {

@@ -1,4 +1,4 @@
-/// Why the simulated APNs refuses a request: Apple's own words (docs/push-services.md §2.5).
+/// Why the simulated APNs refuses a request: Apple's own reasons (docs/push-services.md §2.5).
 public enum APNsReason: String, Sendable, Hashable, CaseIterable {
     /// `apns-collapse-id` is longer than 64 bytes.
     case badCollapseId = "BadCollapseId"

@@ -3,9 +3,9 @@ public import PushModel
 
 /// An APNs that judges as Apple's does, over HTTP/2 and TLS, on this machine (docs/push-services.md §3).
 ///
-/// One instance is one environment. A device token is known to it when it was ``register(_:as:)``ed, or when
-/// it learns. What it accepts can be read (``deliveries(after:limit:)``) or awaited (``subscribe(token:)``),
-/// as a simulated device does.
+/// One instance is one environment. It knows the device tokens that were registered (``register(_:as:)``),
+/// and, if it learns, all that it receives. What it accepts can be read (``deliveries(after:limit:)``) or
+/// awaited (``subscribe(token:)``), as a simulated device does.
 ///
 /// ```swift
 /// let authority = try CertificateAuthority()
@@ -20,8 +20,8 @@ public final class APNsSimulator: PushSimulator {
     let server: SimulatorServer
     private let configuration: APNsSimulatorConfiguration
 
-    /// - Parameter now: a wall clock of the test's own, else the machine's;
-    ///   token ages, device rates and `shutdownUntil` go by it.
+    /// - Parameter now: the test's own wall clock, else the machine's; token ages, device rates and
+    ///   `shutdownUntil` use it.
     /// - Throws: `.keyNotUsable`.
     public convenience init(
         _ configuration: APNsSimulatorConfiguration, authority: CertificateAuthority,
@@ -68,9 +68,9 @@ public final class APNsSimulator: PushSimulator {
 // MARK: what a test turns and reads
 
 extension APNsSimulator {
-    /// Makes a token known, or changes what is known of it.
+    /// Registers a token, or changes its registration.
     ///
-    /// - Parameter token: hex digits; capitals are taken as small letters.
+    /// - Parameter token: hex digits in either case.
     public func register(_ token: String, as device: APNsDevice) {
         state.mutate { $0.judge.devices[token.lowercased()] = device }
     }
@@ -101,10 +101,10 @@ extension APNsSimulator {
         try state.register(key)
     }
 
-    /// Takes a key from the file: its tokens become 403 `InvalidProviderToken`.
+    /// Removes a key from the file: its tokens are then refused with 403 `InvalidProviderToken`.
     public func revoke(keyID: String) { state.mutate { $0.judge.tokens.revoke(keyID: keyID) } }
 
-    /// Binds a key that is on file to some environments: elsewhere its tokens become 403
+    /// Binds a key that is on file to some environments: elsewhere its tokens are refused with 403
     /// `BadEnvironmentKeyIdInToken`.
     ///
     /// - Throws: `.keyNotUsable` for a key that is not on file.
@@ -125,7 +125,7 @@ extension APNsSimulator {
 
     /// Ends every open connection with GOAWAY, now.
     public func goAway(_ plan: GoAwayKnob = GoAwayKnob()) { server.board.end(.goAway(plan)) }
-    /// Closes every open socket, now, without a word.
+    /// Closes every open socket now, without GOAWAY.
     public func killConnections() { server.board.end(.kill) }
     /// Lets the open connections lapse, now.
     public func lapse(_ lapse: ConnectionLapse) { server.board.lapse(lapse) }
@@ -133,7 +133,7 @@ extension APNsSimulator {
     /// What it has counted since the start.
     public var counters: SimulatorCounters { state.counters }
 
-    /// Deliveries with a number above `number` that are still kept, the oldest first.
+    /// Kept deliveries with a number above `number`, the oldest first.
     public func deliveries(after number: Int = 0, limit: Int = 4096) -> [Delivery] {
         state.deliveries(after: number, limit: limit)
     }

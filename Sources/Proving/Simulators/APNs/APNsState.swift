@@ -1,7 +1,7 @@
 import PushModel
 import Synchronization
 
-/// What the connections of a simulated APNs share, behind one lock.
+/// The state that the connections of a simulated APNs share, behind one lock.
 final class APNsState: DeliveryKeeper {
     let world: World
     private let environment: APNsEnvironment
@@ -17,7 +17,7 @@ final class APNsState: DeliveryKeeper {
         var storedCount = 0
     }
 
-    /// Offline notifications that are kept in all; more are dropped, as APNs drops them.
+    /// How many offline notifications are kept in all; more are dropped, as at APNs.
     private static let storedLimit = 10_000
 
     init(_ configuration: APNsSimulatorConfiguration, world: World) throws(SimulatorError) {
@@ -62,7 +62,7 @@ final class APNsState: DeliveryKeeper {
 
     var knobs: APNsKnobs { inner.withLock { $0.knobs } }
 
-    /// Judges a request, records what came of it, hands it to who waits for it, and answers.
+    /// Judges a request, records the result, hands it to those who wait for it, and answers.
     func answer(_ request: SimulatedRequest, on connection: inout APNsConnectionFacts) -> SimulatedAnswer {
         let now = world.now()
         var listeners: [AsyncStream<Delivery>.Continuation] = []
@@ -123,7 +123,7 @@ final class APNsState: DeliveryKeeper {
             weight: status < 500 ? .rejected(withGoodToken: hasGoodToken) : .neutral)
     }
 
-    /// Takes a device online and hands over what was kept for it, to its subscribers too.
+    /// Takes a device online and delivers what was kept for it, to its subscribers too.
     func bringOnline(_ token: String) -> [Delivery] {
         let (kept, listeners) = inner.withLock { inner in
             inner.judge.devices[token]?.isOnline = true
@@ -155,7 +155,7 @@ extension APNsState.Inner {
         return nil
     }
 
-    /// The newest takes the place of the one before.
+    /// The newest replaces the one before.
     fileprivate mutating func store(_ delivery: Delivery, limit: Int) {
         // Expiration 0 means: try once, store nothing.
         if delivery.expirationSeconds == 0 { return }

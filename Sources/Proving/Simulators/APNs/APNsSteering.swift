@@ -1,8 +1,8 @@
 import PushModel
 
 extension APNsKnobs {
-    /// - Parameter now: what `shutdownMilliseconds` counts from.
-    /// - Throws: `.knobNotKnown`; nothing has been changed then.
+    /// - Parameter now: the time from which `shutdownMilliseconds` counts.
+    /// - Throws: `.knobNotKnown`; then nothing has been changed.
     mutating func turn(_ tree: JSONTree, now: UnixTime) throws(SimulatorError) {
         var next = self
         for member in try tree.known(tree.members) {

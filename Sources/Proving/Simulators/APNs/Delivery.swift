@@ -10,7 +10,7 @@ public struct Delivery: Sendable, Equatable {
     public var token: String
     /// The topic at APNs, the project at FCM.
     public var topic: String
-    /// `apns-push-type`; `nil` when the request had none, and at FCM.
+    /// `apns-push-type`; `nil` if the request had none, and at FCM.
     public var pushType: APNsPushType?
     /// 1, 5 or 10 at APNs; 5 (normal) or 10 (high) at FCM.
     public var priority: Int
@@ -38,7 +38,7 @@ public struct SimulatorCounters: Sendable, Equatable {
     public var byReason: [String: Int] = [:]
     /// Access tokens given out (FCM).
     public var tokensIssued = 0
-    /// Deliveries that a subscriber was too slow for.
+    /// Deliveries for which a subscriber was too slow.
     public var unheard = 0
 
     /// Nothing yet.

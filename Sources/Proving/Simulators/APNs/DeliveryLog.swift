@@ -1,10 +1,10 @@
 import PushModel
 
-/// The last deliveries of a simulator, and who waits for the next ones.
+/// The last deliveries of a simulator, and those who wait for the next ones.
 struct DeliveryLog {
     /// How many deliveries one subscriber may be behind; the oldest fall off.
     static let subscriberBuffer = 1024
-    /// Streams at the same time: one for each simulated device of a demo, with room.
+    /// How many streams there may be: one for each simulated device of a demo, and some more.
     static let subscriberLimit = 10_000
 
     private(set) var counters = SimulatorCounters()
@@ -56,7 +56,7 @@ struct DeliveryLog {
             ring[first].body = []
             first += 1
         }
-        // What fell off is removed in lots, so that each removal costs nothing.
+        // Dropped entries are removed in batches, so that each removal costs next to nothing.
         if first > capacity {
             ring.removeFirst(first)
             first = 0
@@ -75,7 +75,7 @@ struct DeliveryLog {
         return Array((subscribers[token] ?? [:]).values) + Array((subscribers[""] ?? [:]).values)
     }
 
-    /// A stream's place; `nil` when there are too many.
+    /// A stream's place; `nil` if there are too many.
     mutating func subscribe(_ token: String, _ continuation: AsyncStream<Delivery>.Continuation) -> Int? {
         guard subscriberCount < Self.subscriberLimit else { return nil }
         nextSubscriber += 1
@@ -90,7 +90,7 @@ struct DeliveryLog {
         if subscribers[token]?.isEmpty == true { subscribers.removeValue(forKey: token) }
     }
 
-    /// All streams, which are forgotten; for the end of a simulator.
+    /// Returns and forgets all streams, for the end of a simulator.
     mutating func takeAll() -> [AsyncStream<Delivery>.Continuation] {
         defer {
             subscribers.removeAll()
@@ -100,7 +100,7 @@ struct DeliveryLog {
     }
 }
 
-/// What keeps a delivery log behind its lock.
+/// A type that keeps a delivery log behind its lock.
 protocol DeliveryKeeper: AnyObject, Sendable {
     func log<Value: Sendable>(_ body: (inout DeliveryLog) -> Value) -> Value
 }
@@ -112,14 +112,14 @@ extension DeliveryKeeper {
         log { $0.deliveries(after: number, limit: limit) }
     }
 
-    /// Hands a delivery to who waits for it; outside the lock, because a reader may answer at once.
+    /// Hands a delivery to those who wait for it; outside the lock, because a reader may answer at once.
     func tell(_ delivery: Delivery, _ listeners: [AsyncStream<Delivery>.Continuation]) {
         for listener in listeners {
             if case .dropped = listener.yield(delivery) { log { $0.countUnheard() } }
         }
     }
 
-    /// Every delivery to `address` from now on; ended at once when there are too many streams.
+    /// Every delivery to `address` from now on; it ends at once if there are too many streams.
     func subscribe(_ address: String) -> AsyncStream<Delivery> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Delivery.self, bufferingPolicy: .bufferingNewest(DeliveryLog.subscriberBuffer))

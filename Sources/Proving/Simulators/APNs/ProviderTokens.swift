@@ -3,16 +3,16 @@ import PushModel
 
 /// Judges provider tokens (docs/push-services.md §3, step 3) against the keys on file.
 struct ProviderTokens {
-    /// A token whose signature and issuer have been found good; its age is judged at each use.
+    /// A token whose signature and issuer are valid; its age is checked at each use.
     struct Verified {
         let registration: APNsKeyRegistration
         let issuedAtSeconds: Int64
     }
 
-    /// Verified tokens that are remembered, so that a signature is checked once and not for each push. When
-    /// there are more, all are forgotten: a sound sender has one for each key.
+    /// How many verified tokens are remembered, so that a signature is not checked for each push. If there
+    /// are more, all are forgotten: a correct sender has one for each key.
     private static let rememberedTokens = 256
-    /// An `iat` further ahead than this is no clock skew; further back than `lifeSeconds` it is expired.
+    /// An `iat` further ahead than this cannot be clock skew; one further back than `lifeSeconds` is expired.
     private static let skewSeconds: Int64 = 60
     private static let lifeSeconds: Int64 = 3600
 
@@ -33,7 +33,7 @@ struct ProviderTokens {
         }
     }
 
-    /// False when no such key is on file.
+    /// False if no such key is on file.
     mutating func bind(keyID: String, to environments: Set<APNsEnvironment>) -> Bool {
         guard keys[keyID] != nil else { return false }
         keys[keyID]?.registration.environments = environments
@@ -46,7 +46,7 @@ struct ProviderTokens {
         remembered.removeAll()
     }
 
-    /// - Parameter authorization: the header's value; `nil` when it is absent.
+    /// - Parameter authorization: the header's value; `nil` if it is absent.
     mutating func judge(
         _ authorization: ArraySlice<UInt8>?, now: UnixTime
     ) -> Result<(token: ArraySlice<UInt8>, verified: Verified), Refusal> {

@@ -4,7 +4,7 @@ public import PushModel
 /// A certificate authority made on the spot, so that clients can check a simulator's TLS as they check
 /// Apple's.
 ///
-/// P-256 throughout, X.509 v3 (RFC 5280), valid for ten years. The keys live in this process alone.
+/// P-256 throughout, X.509 v3 (RFC 5280), valid for ten years. The keys exist in this process only.
 public struct CertificateAuthority: Sendable {
     /// A certificate and its key, both PEM.
     public struct Issued: Sendable {
@@ -14,7 +14,7 @@ public struct CertificateAuthority: Sendable {
         public let privateKeyPEM: String
     }
 
-    /// What clients must trust.
+    /// The certificate that clients must trust.
     public let certificatePEM: String
     private let key: P256.Signing.PrivateKey
     private let validFrom: Int64

@@ -1,6 +1,6 @@
-/// The few forms of DER (ITU-T X.690) that a certificate is made of.
+/// The few forms of DER (ITU-T X.690) that a certificate needs.
 ///
-/// A certificate package would do too; a dozen lines need none, and building one takes minutes.
+/// A certificate package would do as well, but a dozen lines do not need one, and building one takes minutes.
 enum DistinguishedEncoding {
     static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
         var length: [UInt8] = []

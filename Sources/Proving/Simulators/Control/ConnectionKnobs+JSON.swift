@@ -1,10 +1,9 @@
 import PushModel
 
-// Knobs as the control endpoint takes them: one JSON object, members that are absent stay as they are,
-// unknown ones are refused. Spans are whole milliseconds and say so in their names; `null` takes a knob
-// back.
+// Knobs in the form of the control endpoint: one JSON object. Absent members leave their knobs unchanged,
+// unknown ones are refused. Spans are whole milliseconds, as their names say; `null` resets a knob.
 extension ConnectionKnobs {
-    /// - Throws: `.knobNotKnown`; nothing has been changed then.
+    /// - Throws: `.knobNotKnown`; then nothing has been changed.
     mutating func turn(_ tree: JSONTree) throws(SimulatorError) {
         guard let members = tree.members else { throw SimulatorError(.knobNotKnown) }
         var next = self

@@ -3,8 +3,8 @@ import NIOHTTP1
 public import PushModel
 public import ServiceLifecycle
 
-/// A small HTTP/1.1 endpoint on loopback through which another process reads and turns the simulators: for
-/// chaos runs and benchmarks. It has no authentication, so it listens on 127.0.0.1 alone.
+/// A small HTTP/1.1 endpoint on loopback through which another process reads and controls the simulators, for
+/// chaos runs and benchmarks. It has no authentication, so it listens on 127.0.0.1 only.
 ///
 /// `<name>` is a simulator's own (`SteeredSimulator.name`): `production`, `sandbox`, …
 /// - `GET /<name>/counters`
@@ -21,7 +21,7 @@ public final class SimulatorControl: Service {
     private let simulators: [String: any SteeredSimulator]
 
     /// - Parameters:
-    ///   - simulators: of which no two have one name.
+    ///   - simulators: no two may have the same name.
     ///   - port: 0 for any free one.
     package init(
         _ simulators: [any SteeredSimulator], port: Int = 0, eventLoopGroup: any EventLoopGroup
@@ -162,7 +162,7 @@ private final class ControlJudge: ConnectionJudge {
 }
 
 extension Delivery {
-    /// The body as base64, because it need not be text.
+    /// The body in base64, because it may not be text.
     fileprivate func tree(idsOnly: Bool) -> JSONTree {
         if idsOnly { return ["number": .number(number), "id": .string(id)] }
         return [

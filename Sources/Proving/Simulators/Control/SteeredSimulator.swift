@@ -1,28 +1,28 @@
 import PushModel
 
-/// A simulator that the control endpoint reads and turns.
+/// A simulator that the control endpoint reads and controls.
 package protocol SteeredSimulator: PushSimulator {
-    /// Under which it is found there.
+    /// Its name there.
     var name: String { get }
     var counters: SimulatorCounters { get }
     var openConnections: Int { get }
-    /// Deliveries with a number above `number` that are still kept, the oldest first.
+    /// Kept deliveries with a number above `number`, the oldest first.
     func deliveries(after number: Int, limit: Int) -> [Delivery]
     var connectionKnobs: ConnectionKnobs { get }
     func turnConnections(_ change: (inout ConnectionKnobs) -> Void)
     func goAway(_ plan: GoAwayKnob)
     func killConnections()
-    /// - Throws: `.knobNotKnown` where connections are of another kind.
+    /// - Throws: `.knobNotKnown` if connections are of another kind.
     func lapse(_ lapse: ConnectionLapse) throws(SimulatorError)
-    /// Turns the service's own knobs.
+    /// Sets the service's own knobs.
     ///
-    /// - Throws: `.knobNotKnown`; nothing has been changed then.
+    /// - Throws: `.knobNotKnown`; then nothing has been changed.
     func turn(_ order: SteeringOrder) throws(SimulatorError)
-    /// Sets what is known of one device.
+    /// Sets one device's registration.
     ///
     /// - Throws: `.knobNotKnown`.
     func register(_ order: SteeringOrder) throws(SimulatorError)
-    /// Sets what a key that is on file is good for.
+    /// Sets where a key that is on file is valid.
     ///
     /// - Throws: `.knobNotKnown`, `.keyNotUsable`.
     func bind(_ order: SteeringOrder) throws(SimulatorError)
@@ -39,7 +39,7 @@ extension SteeredSimulator {
     }
 }
 
-/// What is to be set, as the endpoint was given it.
+/// What to set, as the endpoint received it.
 package struct SteeringOrder: Sendable {
     let tree: JSONTree
 }

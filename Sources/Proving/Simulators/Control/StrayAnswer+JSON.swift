@@ -14,7 +14,7 @@ extension JSONTree {
 
 extension StrayAnswer {
     /// `{"status": n, "body", "contentType", "retryAfter", "address", "on": {"next": n} | {"every": n} |
-    /// {"share": p}}`; `{"page": n, …}` in the place of status and body is an HTML page.
+    /// {"share": p}}`; `{"page": n, …}` instead of status and body is an HTML page.
     fileprivate init(_ tree: JSONTree) throws(SimulatorError) {
         let names = ["status", "page", "body", "contentType", "retryAfter", "address", "on"]
         for member in try tree.known(tree.members) where !names.contains(member.name) {

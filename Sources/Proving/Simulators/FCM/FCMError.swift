@@ -18,7 +18,7 @@ struct FCMError: Error, Equatable {
     var status: String
     var message: String
     var details: [Detail]
-    /// Under what a refusal is counted: the FcmError's code, else the canonical status.
+    /// The name under which a refusal is counted: the FcmError's code, else the canonical status.
     var reason: String {
         for case .fcm(let code) in details { return code }
         return status
@@ -31,7 +31,8 @@ struct FCMError: Error, Equatable {
         self.details = details
     }
 
-    /// What a sender must tell from every other 400: nothing but the message does (§4.4, first row).
+    /// A sender must distinguish this from every other 400, and can do so only by the message (§4.4, first
+    /// row).
     static let malformedToken = FCMError(
         400, "INVALID_ARGUMENT", "The registration token is not a valid FCM registration token",
         [.fcm("INVALID_ARGUMENT")])
@@ -64,12 +65,12 @@ struct FCMError: Error, Equatable {
             [.badRequest(field: field, description: description)])
     }
 
-    /// A device's quota, in FCM's own words.
+    /// A device's quota, in FCM's own form.
     static let deviceQuota = FCMError(
         429, "RESOURCE_EXHAUSTED", "Device quota exceeded.",
         [.fcm("QUOTA_EXCEEDED"), .quota(subject: "device")])
 
-    /// The project's, in those of the front end that counts its requests.
+    /// The project's quota, in the form of the front end that counts its requests.
     static func projectQuota(_ project: String) -> FCMError {
         FCMError(
             429, "RESOURCE_EXHAUSTED",

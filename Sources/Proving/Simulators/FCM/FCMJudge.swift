@@ -18,7 +18,7 @@ public struct FCMDevice: Sendable, Equatable {
 /// §5).
 struct FCMJudge {
     enum Ruling: Equatable {
-        /// HTML, as the real front end answers for paths it does not know.
+        /// HTML, as the real front end answers for unknown paths.
         case page(Int)
         case refused(FCMError)
         /// `address`: the token, the installation id, the topic or the condition.
@@ -55,7 +55,7 @@ struct FCMJudge {
         guard request[.method]?.elementsEqual("POST".utf8) ?? false else { return .page(405) }
         do throws(FCMError) {
             try authorise(request, project: project, now: now)
-            // What follows counts against the project's quota, faults too (§4.3).
+            // From here on everything counts against the project's quota, including faults (§4.3).
             let isWithin = projectRate.map { projectCounts.allows(project, $0, now: now) } ?? true
             let message = try FCMMessage(request.body)
             let address = try reach(message.target, project: project)
@@ -79,7 +79,7 @@ struct FCMJudge {
         throw isKnown ? FCMError.permissionDenied : .projectNotFound
     }
 
-    /// The form of the address, whose it is, whether it lives.
+    /// Checks the address's form, its owner, and whether it lives.
     private mutating func reach(_ target: FCMMessage.Target, project: String) throws(FCMError) -> String {
         let address: String
         switch target {

@@ -1,4 +1,4 @@
-/// What the simulated FCM does beyond judging; each can be turned at run time.
+/// What the simulated FCM does besides judging; each can be changed at run time.
 public struct FCMKnobs: Sendable, Equatable {
     /// How long a refusal asks the sender to wait.
     public enum RetryAfter: Sendable, Equatable {
@@ -6,7 +6,7 @@ public struct FCMKnobs: Sendable, Equatable {
         case off
         /// So many seconds.
         case seconds(Int)
-        /// An HTTP date that lies so many seconds ahead.
+        /// An HTTP date this many seconds ahead.
         case date(secondsAhead: Int)
     }
 
@@ -24,14 +24,14 @@ public struct FCMKnobs: Sendable, Equatable {
         case oversized(bytes: Int)
     }
 
-    /// The token endpoint answers so much later.
+    /// The delay of the token endpoint's answers.
     public var tokenDelay = Duration.zero
     /// What goes wrong at the token endpoint, until it is turned back.
     public var tokenFault = TokenFault.none
-    /// How long an access token lasts, by the simulated clock, and what `expires_in` says.
+    /// How long an access token lasts, by the simulated clock; also the value of `expires_in`.
     public var tokenLifeSeconds: Int64 = 3599
-    /// Answers of the token endpoint, and of the send endpoint, in the place of their judgement; at most 16
-    /// each, of which the first that fits is given.
+    /// Answers of the token endpoint and of the send endpoint that replace their judgement; at most 16 each,
+    /// of which the first that matches is given.
     public var tokenStrays: [StrayAnswer] = []
     /// The same for the send endpoint.
     public var strays: [StrayAnswer] = []
@@ -39,7 +39,7 @@ public struct FCMKnobs: Sendable, Equatable {
     public var errorShare = 0.0
     /// Of 503 `UNAVAILABLE`.
     public var unavailableShare = 0.0
-    /// What 429 and 503 of the send endpoint carry.
+    /// The `Retry-After` of 429 and 503 from the send endpoint.
     public var retryAfter = RetryAfter.seconds(60)
     /// Messages a minute of one project, and to one device (docs/push-services.md §4.3); `nil`: no limit.
     public var projectMinuteLimit: Int? = 600_000
@@ -47,7 +47,7 @@ public struct FCMKnobs: Sendable, Equatable {
     public var deviceMinuteLimit: Int? = 240
     /// 5,000 messages an hour.
     public var deviceHourLimit: Int? = 5000
-    /// Unknown addresses are taken as devices of the project that first pushes to them.
+    /// Unknown addresses count as devices of the project that first pushes to them.
     public var learnsDevices = false
 
     /// FCM as it is documented, with no faults.

@@ -1,5 +1,5 @@
-/// A message of FCM HTTP v1 as the simulator reads it (docs/push-services.md §4.2): what it judges, and no
-/// more.
+/// A message of FCM HTTP v1, as far as the simulator reads it (docs/push-services.md §4.2): only what it
+/// judges.
 struct FCMMessage: Equatable {
     enum Target: Equatable {
         case token(String)

@@ -12,8 +12,7 @@ public final class FCMSimulator: PushSimulator {
     private let server: SimulatorServer
     private let configuration: FCMSimulatorConfiguration
 
-    /// - Parameter now: a wall clock of the test's own, else the machine's;
-    ///   token lives and quotas go by it.
+    /// - Parameter now: the test's own wall clock, else the machine's; token lifetimes and quotas use it.
     /// - Throws: `.keyNotUsable`.
     public convenience init(
         _ configuration: FCMSimulatorConfiguration, authority: CertificateAuthority,
@@ -83,7 +82,7 @@ extension FCMSimulator {
     /// What the send endpoint says of a device whose quota is used up, JSON.
     public static let deviceQuotaBody = FCMError.deviceQuota.body
 
-    /// Makes an address (registration token or installation id) known, or changes what is known of it.
+    /// Registers an address (registration token or installation id), or changes its registration.
     public func register(_ address: String, as device: FCMDevice) {
         state.mutate { $0.judge[address] = device }
     }
@@ -97,10 +96,10 @@ extension FCMSimulator {
         try state.register(account)
     }
 
-    /// Takes an account from the file: its assertions become 401 `invalid_client`.
+    /// Removes an account from the file: its assertions are then refused with 401 `invalid_client`.
     public func remove(accountEmail: String) { state.mutate { $0.judge.tokens.remove(email: accountEmail) } }
 
-    /// Access tokens become unknown before their time: 401 at the send endpoint.
+    /// Forgets access tokens before they expire: 401 at the send endpoint.
     public func revokeAccessTokens() { state.mutate { $0.judge.tokens.revokeAll() } }
 
     /// Changes what it does beyond judging, from the next request on.
@@ -120,7 +119,7 @@ extension FCMSimulator {
     /// What it has counted since the start.
     public var counters: SimulatorCounters { state.counters }
 
-    /// Deliveries with a number above `number` that are still kept, the oldest first.
+    /// Kept deliveries with a number above `number`, the oldest first.
     public func deliveries(after number: Int = 0, limit: Int = 4096) -> [Delivery] {
         state.deliveries(after: number, limit: limit)
     }

@@ -1,7 +1,7 @@
 import PushModel
 import Synchronization
 
-/// What the connections of a simulated FCM share, behind one lock.
+/// The state that the connections of a simulated FCM share, behind one lock.
 final class FCMState: DeliveryKeeper {
     let world: World
     private let inner: Mutex<Inner>
@@ -161,7 +161,7 @@ final class FCMState: DeliveryKeeper {
         return answer
     }
 
-    /// The address that a request names, read only where a stray answer hangs on it.
+    /// The address in a request, read only if a stray answer depends on it.
     private func address(of request: SimulatedRequest, _ inner: borrowing Inner) -> String? {
         guard inner.strays.asksForAddress, let message = JSONTree(request.body)?["message"] else {
             return nil

@@ -1,7 +1,7 @@
 import PushModel
 
 extension FCMKnobs {
-    /// - Throws: `.knobNotKnown`; nothing has been changed then.
+    /// - Throws: `.knobNotKnown`; then nothing has been changed.
     mutating func turn(_ tree: JSONTree) throws(SimulatorError) {
         var next = self
         for member in try tree.known(tree.members) { try next.turn(member.name, member.value) }

@@ -2,7 +2,7 @@ import Crypto
 import CryptoExtras
 import PushModel
 
-/// What the token endpoint refuses with (RFC 6749 §5.2, as Google words it).
+/// The token endpoint's refusals (RFC 6749 §5.2, in Google's wording).
 struct TokenRefusal: Error, Equatable {
     var http: Int
     var code: String
@@ -14,15 +14,15 @@ struct TokenRefusal: Error, Equatable {
     static let invalidScope = TokenRefusal(http: 400, code: "invalid_scope")
 }
 
-/// Service accounts on file and the access tokens they were given (docs/push-services.md §4.1, §5).
+/// Service accounts on file, and the access tokens issued to them (docs/push-services.md §4.1, §5).
 struct FCMTokens {
     struct Access: Equatable {
         var project: String
         var expires: UnixTime
     }
 
-    /// Access tokens that are remembered; the oldest half goes when there are more. A sound sender asks once
-    /// an hour.
+    /// How many access tokens are remembered; if there are more, the oldest half is dropped. A correct sender
+    /// asks once an hour.
     private static let remembered = 4096
     static let scope = "https://www.googleapis.com/auth/firebase.messaging"
     static let grantType = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -53,7 +53,7 @@ struct FCMTokens {
 
     /// Judges a request for an access token.
     ///
-    /// - Parameter audiences: what this endpoint calls itself.
+    /// - Parameter audiences: the endpoint's own names.
     /// - Returns: the project of the account.
     func judge(_ request: SimulatedRequest, audiences: Set<String>, now: UnixTime) throws(TokenRefusal)
         -> String
@@ -95,7 +95,8 @@ struct FCMTokens {
         issued[token] = Access(project: project, expires: expires)
     }
 
-    /// `application/x-www-form-urlencoded`; `nil` when it is malformed. The first of equal names counts.
+    /// `application/x-www-form-urlencoded`; `nil` if it is malformed. If a name occurs more than once, the
+    /// first counts.
     private static func form(_ body: [UInt8]) -> [String: String]? {
         var form: [String: String] = [:]
         for pair in body.split(separator: UInt8(ascii: "&")) {

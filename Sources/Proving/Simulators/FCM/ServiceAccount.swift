@@ -13,7 +13,7 @@ public struct ServiceAccount: Sendable {
     public let email: String
     /// PKCS#8 PEM, RSA with 2,048 bits.
     public let privateKeyPEM: String
-    /// What the simulator checks signatures with.
+    /// The key with which the simulator checks signatures.
     public let publicKeyPEM: String
 
     /// Makes a new key: some hundred milliseconds.
@@ -46,7 +46,7 @@ public struct ServiceAccount: Sendable {
         return String(decoding: tree.bytes, as: UTF8.self)
     }
 
-    /// The project's view of this account.
+    /// This account as the project has it on file.
     public var registration: ServiceAccountRegistration {
         ServiceAccountRegistration(project: project, email: email, keyID: keyID, publicKeyPEM: publicKeyPEM)
     }

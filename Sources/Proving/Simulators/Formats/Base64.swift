@@ -1,7 +1,7 @@
 /// Base64 (RFC 4648 §4 and §5), and the textual form of keys and certificates (RFC 7468).
 ///
-/// The simulators have formats of their own, because they are to judge the sender by another reading than its
-/// own.
+/// The simulators have their own format code, so that they do not judge the sender by the sender's own
+/// parsers.
 enum Base64 {
     private static let standard = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)

@@ -1,6 +1,6 @@
 import PushModel
 
-/// IMF-fixdate (RFC 9110 §5.6.7), as `Retry-After` may carry it.
+/// IMF-fixdate (RFC 9110 §5.6.7), which `Retry-After` may contain.
 enum HTTPDate {
     private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
     private static let months = [

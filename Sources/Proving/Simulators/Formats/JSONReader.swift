@@ -1,11 +1,11 @@
-/// Walks JSON text: `skip` judges the form, `read` builds a tree as well.
+/// Reads JSON text: `skip` checks the form, `read` also builds a tree.
 struct JSONReader {
     private let bytes: UnsafeBufferPointer<UInt8>
     private var at = 0
 
     init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
-    /// The next byte that is no white space, not yet taken.
+    /// The next byte that is not white space, without consuming it.
     mutating func peek() -> UInt8? {
         while at < bytes.count {
             switch bytes[at] {
@@ -33,7 +33,7 @@ struct JSONReader {
         return true
     }
 
-    /// Steps over one value; false when it is malformed.
+    /// Skips one value; false if it is malformed.
     mutating func skip(depth: Int) -> Bool {
         guard depth < JSONTree.depthLimit, let first = peek() else { return false }
         switch first {
@@ -51,7 +51,7 @@ struct JSONReader {
         }
     }
 
-    /// Reads one value; `nil` when it is malformed.
+    /// Reads one value; `nil` if it is malformed.
     mutating func read(depth: Int) -> JSONTree? {
         guard depth < JSONTree.depthLimit, let first = peek() else { return nil }
         switch first {
@@ -142,7 +142,7 @@ struct JSONReader {
         return value
     }
 
-    /// A string with its escapes undone; `nil` when it is malformed or no UTF-8.
+    /// A string with its escapes decoded; `nil` if it is malformed or not UTF-8.
     private mutating func readString() -> String? {
         guard peek() == UInt8(ascii: "\"") else { return nil }
         let start = at + 1
@@ -183,7 +183,7 @@ struct JSONReader {
         }
     }
 
-    /// The code point behind `\u`, joined with the low surrogate that must follow a high one.
+    /// The code point after `\u`, combined with the low surrogate that must follow a high one.
     private mutating func scalar() -> UnicodeScalar? {
         guard let high = hex4() else { return nil }
         guard (0xD800..<0xDC00).contains(high) else { return UnicodeScalar(high) }

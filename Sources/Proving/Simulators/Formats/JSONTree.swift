@@ -12,10 +12,10 @@ indirect enum JSONTree: Equatable, Sendable {
         var value: JSONTree
     }
 
-    /// Nesting beyond this is refused: no sender of pushes needs it, and the reader calls itself.
+    /// Deeper nesting is refused: no sender of pushes needs it, and the reader is recursive.
     static let depthLimit = 64
 
-    /// `nil` when the bytes are no JSON text, or are nested too deep.
+    /// `nil` if the bytes are not JSON, or are nested too deep.
     init?(_ bytes: [UInt8]) {
         let tree = bytes.withUnsafeBufferPointer { bytes -> JSONTree? in
             var reader = JSONReader(bytes)
@@ -34,7 +34,7 @@ indirect enum JSONTree: Equatable, Sendable {
         }
     }
 
-    /// The first member of that name; `nil` for none, and for what is no object.
+    /// The first member with that name; `nil` if there is none, or the value is not an object.
     subscript(name: String) -> JSONTree? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value
@@ -44,7 +44,7 @@ indirect enum JSONTree: Equatable, Sendable {
     var members: [Member]? { if case .object(let members) = self { members } else { nil } }
     var flag: Bool? { if case .bool(let flag) = self { flag } else { nil } }
     var items: [JSONTree]? { if case .array(let items) = self { items } else { nil } }
-    /// A whole number; what has a fraction or an exponent is read as a double and must be whole.
+    /// A whole number; one with a fraction or an exponent is read as a double and must be whole.
     var integer: Int64? {
         guard case .number(let text) = self else { return nil }
         return Int64(text) ?? Double(text).flatMap { Int64(exactly: $0) }

@@ -3,7 +3,7 @@ import NIOCore
 import PushModel
 import Secp256k1Keys
 
-/// The events of a simulated relay, within bounds: NIP-01's rules of what replaces what.
+/// The events of a simulated relay, within bounds, with NIP-01's rules of replacement.
 struct NostrEventStore {
     enum Answer: Equatable { case stored, passing, duplicate, older }
 
@@ -24,7 +24,7 @@ struct NostrEventStore {
     private var next = 0
     private var bytes = 0
 
-    /// What only one event at a time may hold (NIP-01: replaceable and addressable kinds).
+    /// The key under which only one event is kept (NIP-01: replaceable and addressable kinds).
     private struct Slot: Hashable {
         let author: [UInt8]
         let kind: Int
@@ -49,7 +49,7 @@ struct NostrEventStore {
     var count: Int { byNumber.count }
     var all: [NostrEvent] { sorted(byNumber.values).map(\.event) }
 
-    /// Whether the event is one that is passed on and never kept.
+    /// Whether the event is passed on but never kept.
     static func isEphemeral(_ event: NostrEvent) -> Bool { (20_000..<30_000).contains(event.kind) }
 
     mutating func take(_ event: NostrEvent, text: ByteBuffer) -> Answer {
@@ -73,8 +73,8 @@ struct NostrEventStore {
         return .stored
     }
 
-    /// The newest that fit one of the filters, each filter by its own limit, newest first; of one second the
-    /// lower id first (NIP-01).
+    /// The newest events that match a filter, up to each filter's own limit, newest first; within one second
+    /// the lower id first (NIP-01).
     func matching(_ filters: [NostrFilter], limit: Int, whateverFilter: Bool) -> [Stored] {
         var found: [Int: Stored] = [:]
         for filter in filters {

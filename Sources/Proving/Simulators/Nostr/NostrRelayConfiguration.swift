@@ -9,21 +9,22 @@ public struct NostrRelayConfiguration: Sendable {
     public var port = 0
     /// TLS with a certificate of the sandbox's authority.
     public var isSecure = true
-    /// One message from a client; told in the relay's document. A larger one ends the connection with 1009.
+    /// The largest message from a client, as the relay's document says. A larger one ends the connection with
+    /// 1009.
     public var messageBytes = 256 << 10
-    /// Content of one event, in bytes of UTF-8.
+    /// The largest content of one event, in bytes of UTF-8.
     public var contentBytes = 128 << 10
-    /// Subscriptions of one connection.
+    /// The most subscriptions of one connection.
     public var subscriptions = 20
-    /// Most stored events that one request is answered with.
+    /// The most stored events in the answer to one request.
     public var eventsOfRequest = 500
-    /// An event may be dated ahead by so much.
+    /// How far in the future an event's date may be.
     public var ahead = Duration.seconds(900)
     /// Events that are kept, and bytes of their JSON; the oldest by arrival go first.
     public var storedEvents = 10_000
     /// 64 MiB, of the JSON of all events that are kept.
     public var storedBytes = 64 << 20
-    /// Messages that wait for a slow client, in bytes; above it the connection is closed.
+    /// The most bytes of messages that wait for a slow client; beyond it the connection is closed.
     public var waitingBytes = 4 << 20
     /// How it begins to behave; ``NostrRelaySimulator/turn(_:)`` changes it.
     public var knobs = NostrRelayKnobs()
@@ -32,10 +33,10 @@ public struct NostrRelayConfiguration: Sendable {
     public init() {}
 }
 
-/// What the simulated relay asks of clients, and how it misbehaves; each can be turned at run time and counts
-/// from the next message.
+/// What the simulated relay asks of clients, and how it misbehaves; each can be changed at run time and takes
+/// effect with the next message.
 public struct NostrRelayKnobs: Sendable, Equatable {
-    /// When a client must prove who it is (NIP-42), in the orders that real relays use
+    /// When a client must authenticate (NIP-42), in the orders that real relays use
     /// (docs/conformance/marmot.md).
     public enum Authentication: String, Sendable, CaseIterable {
         /// Nobody need prove who they are.
@@ -47,15 +48,15 @@ public struct NostrRelayKnobs: Sendable, Equatable {
         case onDemand
     }
 
-    /// What it sends that it should not.
+    /// What it wrongly sends.
     public enum Lie: String, Sendable, CaseIterable {
-        /// Every event, whatever the filter.
+        /// Every event, regardless of the filter.
         case wrongFilter
         /// Signatures with a changed digit.
         case badSignature
         /// Ids with a changed digit.
         case wrongID
-        /// Events under a subscription that nobody has.
+        /// Events for a subscription that does not exist.
         case strangeSubscription
     }
 
@@ -63,20 +64,21 @@ public struct NostrRelayKnobs: Sendable, Equatable {
     public var authentication = Authentication.none
     /// Publishing needs authentication too.
     public var authenticatesPublishers = false
-    /// Gift wraps are shown only to the keys of their `p` tags, who have proven themselves (NIP-17).
+    /// Gift wraps are sent only to authenticated keys in their `p` tags (NIP-17).
     public var guardsWraps = false
     /// The answer to an event that is stored already: nostr-relay says false there.
     public var acceptsDuplicates = true
-    /// A proof gets no answer, as from nostr-relay 1.14; the next request shows that it was taken.
+    /// An authentication gets no answer, as from nostr-relay 1.14; the next request shows that it was
+    /// accepted.
     public var takesProofsSilently = false
     /// A refused event is answered with an empty id, as by nostr-relay 1.14.
     public var refusesWithoutID = false
-    /// Events and requests are refused by NOTICE alone, without OK or CLOSED, as strfry up to 1.0 does with
+    /// Events and requests are refused only by NOTICE, without OK or CLOSED, as strfry up to 1.0 does with
     /// requests.
     public var refusesByNoticeAlone = false
     /// What it sends that it should not; honest unless said otherwise.
     public var lies: Set<Lie> = []
-    /// Every event is sent so often.
+    /// How often each event is sent.
     public var copies = 1
     /// No EOSE.
     public var withholdsEndOfStored = false
@@ -84,17 +86,17 @@ public struct NostrRelayKnobs: Sendable, Equatable {
     public var refusesEvents: NostrReason?
     /// Every request is closed with this word.
     public var refusesRequests: NostrReason?
-    /// An event is said on connecting, before anybody has asked for one, under a name that nobody gave.
+    /// An event is sent on connecting, before any request, for a subscription that does not exist.
     public var speaksFirst = false
-    /// Events are taken and kept, and handed to nobody whose subscription stands.
+    /// Events are accepted and kept, but not sent to open subscriptions.
     public var spreadsNothing = false
-    /// Nothing that a client says is answered, and nothing is sent. PINGs are answered still.
+    /// Clients get no answers, and nothing is sent. PINGs are still answered.
     public var isSilent = false
     /// PINGs get no PONG.
     public var ignoresPing = false
-    /// Everything but what is said on connecting is said so much later.
+    /// The delay of everything except the messages on connecting.
     public var answerDelay = Duration.zero
-    /// The connection is closed with `closeCode` after so many messages from the client.
+    /// The connection is closed with `closeCode` after this many messages from the client.
     public var closesAfterMessages: Int?
     /// The WebSocket's close code (RFC 6455 §7.4); 1001: it goes away.
     public var closeCode: UInt16 = 1001
@@ -117,7 +119,7 @@ public enum NostrRelayNote: Sendable {
     case published(NostrEvent, isAccepted: Bool)
     /// A client has proven that it holds this key.
     case authenticated(XOnlyKey)
-    /// Something that is no message, by its error's code.
+    /// A malformed message, with its error's code.
     case malformed(String)
 }
 
@@ -139,7 +141,7 @@ public struct NostrRelayCounters: Sendable, Equatable {
     public var refusals = 0
     /// Messages that were none.
     public var malformed = 0
-    /// Notes that a slow reader lost.
+    /// How many notes slow readers lost.
     public var unheard = 0
 
     /// Nothing yet.

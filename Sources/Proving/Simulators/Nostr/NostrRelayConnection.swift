@@ -6,16 +6,16 @@ import Secp256k1Keys
 import WebSocket
 import WireFormats
 
-/// One client of a simulated relay: judges what it says (NIP-01, NIP-42), and sends what it asked for.
+/// One client of a simulated relay: judges its messages (NIP-01, NIP-42), and sends what it asked for.
 final class NostrRelayConnection: WebSocketUser, @unchecked Sendable {
     // Safety: the constants are Sendable; every other field is touched on `eventLoop` alone.
     private let hub: NostrRelayHub
     private let eventLoop: any EventLoop
-    /// How the client reached us: scheme, host, port and path, as it dialled.
+    /// The address that the client dialled: scheme, host, port and path.
     private let dialled: WebSocketAddress?
     private let challenge: String
     private var link: WebSocketLink?
-    /// What was taken before a subscription was made it has among what is stored, or not at all.
+    /// A subscription gets events that were accepted before it only as stored ones, or not at all.
     private var subscriptions: [String: (filters: [NostrFilter], since: UInt64)] = [:]
     private var keys: Set<XOnlyKey> = []
     private var hasSentChallenge = false
@@ -25,14 +25,14 @@ final class NostrRelayConnection: WebSocketUser, @unchecked Sendable {
     private var waitingBytes = 0
     private var flood: (texts: [ByteBuffer], left: Int)?
 
-    /// Keys that one connection may prove; NIP-42 allows several.
+    /// How many keys one connection may authenticate; NIP-42 allows several.
     private static let keyLimit = 16
 
     init(_ hub: NostrRelayHub, channel: any Channel, head: HTTPRequestHead) {
         self.hub = hub
         eventLoop = channel.eventLoop
         let scheme = hub.configuration.isSecure ? "wss" : "ws"
-        // Without a usable Host nobody can authenticate, which is the judgement such a client gets.
+        // Without a usable Host nobody can authenticate; such a client is refused for that.
         dialled = try? WebSocketAddress("\(scheme)://\(head.headers.first(name: "host") ?? "")\(head.uri)")
         challenge = Hex.encode(hub.world.randomBytes(16))
     }
@@ -45,7 +45,7 @@ final class NostrRelayConnection: WebSocketUser, @unchecked Sendable {
 
     func turned() { eventLoop.execute { self.link?.answersPings = !self.hub.knobs.ignoresPing } }
 
-    /// Ends the connection with a farewell, or without a word.
+    /// Ends the connection with a close frame, or without one.
     func end(_ code: WebSocketCloseCode?) {
         eventLoop.execute { if let code { self.link?.close(code) } else { self.link?.abort() } }
     }
@@ -185,7 +185,7 @@ extension NostrRelayConnection {
 
     private func requested(_ name: String, _ filters: [NostrFilter], _ knobs: NostrRelayKnobs) {
         hub.count { $0.requests += 1 }
-        // Told when it is in force, or refused: what a test has published from then on is live.
+        // Noted when it is in force, or refused: events that a test publishes from then on are live.
         defer { hub.note(.requested(subscription: name, filters: filters)) }
         if let reason = knobs.refusesRequests { return refuse(name, reason, "as the test wants it", knobs) }
         switch knobs.authentication {
@@ -251,7 +251,7 @@ extension NostrRelayConnection {
         }
     }
 
-    /// Whether the address is the one that the client dialled, but for a slash at its end.
+    /// Whether the address is the one that the client dialled, except for a slash at its end.
     private func isOurs(_ relay: String) -> Bool {
         guard let dialled, let named = try? WebSocketAddress(relay) else { return false }
         func path(_ target: String) -> Substring { target.hasSuffix("/") ? target.dropLast() : target[...] }
@@ -306,7 +306,7 @@ extension NostrRelayConnection {
         }
     }
 
-    /// Another hexadecimal digit in place of one.
+    /// Another hexadecimal digit instead of this one.
     private static func change(_ bytes: inout [UInt8], at index: Int) {
         bytes[index] = bytes[index] == 0x30 ? 0x31 : 0x30
     }

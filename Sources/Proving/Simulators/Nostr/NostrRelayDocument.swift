@@ -3,7 +3,7 @@ import NIOHTTP1
 import PushModel
 import WireFormats
 
-/// What a relay tells of itself (NIP-11), and the HTTP that stands beside its WebSocket.
+/// A relay's information document (NIP-11), and the HTTP answers besides its WebSocket.
 final class NostrRelayDocument: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart

@@ -3,9 +3,9 @@ import NIOCore
 import PushModel
 import Synchronization
 
-/// What the connections of one simulated relay share.
+/// The state that the connections of one simulated relay share.
 final class NostrRelayHub: Sendable {
-    /// More open connections than this are refused as they come: each holds buffers of its own.
+    /// Further connections are refused: each has buffers of its own.
     static let connectionLimit = 1024
 
     private struct State {
@@ -14,7 +14,7 @@ final class NostrRelayHub: Sendable {
         var counters = NostrRelayCounters()
         var connections: [ObjectIdentifier: NostrRelayConnection] = [:]
         var isStopped = false
-        /// Events that were taken so far, kept or not.
+        /// How many events were accepted so far, kept or not.
         var taken: UInt64 = 0
     }
 
@@ -68,7 +68,7 @@ final class NostrRelayHub: Sendable {
 
     /// Keeps an event by the store's rules.
     ///
-    /// - Returns: with its number among all that were taken.
+    /// - Returns: the event with its number among all accepted ones.
     func take(_ event: NostrEvent, text: ByteBuffer) -> (answer: NostrEventStore.Answer, number: UInt64) {
         state.withLock { state in
             state.taken += 1
@@ -76,13 +76,13 @@ final class NostrRelayHub: Sendable {
         }
     }
 
-    /// Passes an event on to every connection, which judges by itself whether somebody asked for it.
+    /// Passes an event on to every connection, which decides by itself whether somebody asked for it.
     func spread(_ event: NostrEvent, text: ByteBuffer, number: UInt64) {
         guard !knobs.spreadsNothing else { return }
         for connection in connections { connection.offer(event, text: text, number: number) }
     }
 
-    /// What is kept and fits, and how many had been taken then: those that come later are live.
+    /// The kept events that match, and how many had been accepted by then: later ones are live.
     func matching(
         _ filters: [NostrFilter], _ knobs: NostrRelayKnobs
     ) -> (stored: [NostrEventStore.Stored], taken: UInt64) {
@@ -104,7 +104,7 @@ final class NostrRelayHub: Sendable {
     /// Everything from now on; ends with the relay.
     func notes() -> AsyncStream<NostrRelayNote> { readers.stream() }
 
-    /// Takes no more connections, ends those that are open, and all notes.
+    /// Accepts no more connections, and ends the open ones and all notes.
     func stop() {
         let connections = state.withLock { state in
             state.isStopped = true

@@ -22,7 +22,7 @@ public final class NostrRelaySimulator: Service {
 
     /// With the machine's clocks.
     ///
-    /// - Parameter authority: whose certificate it shows; without one it speaks no TLS.
+    /// - Parameter authority: issues its certificate; without one it does not use TLS.
     public convenience init(
         _ configuration: NostrRelayConfiguration = NostrRelayConfiguration(),
         authority: CertificateAuthority?, eventLoopGroup: any EventLoopGroup
@@ -58,8 +58,8 @@ public final class NostrRelaySimulator: Service {
         if configuration.isSecure { tls = try authority?.serverContext(protocols: ["http/1.1"]) }
         var limits = WebSocketLimits()
         limits.messageBytes = configuration.messageBytes
-        // What waits for a client that stands still is bounded by `waitingBytes`, and its time is not: it may
-        // be one on a machine that has none for it.
+        // `waitingBytes` limits what waits for a client that does not read. There is no time limit, because
+        // the client may be on a machine without time for it.
         limits.connectDeadline = .seconds(600)
         limits.pingAfterSilence = .seconds(600)
         limits.pongDeadline = .seconds(600)
@@ -114,7 +114,7 @@ extension NostrRelaySimulator {
     /// What is kept now, newest first.
     public var events: [NostrEvent] { hub.stored }
 
-    /// Forgets every event, as a relay does that lost its disk.
+    /// Forgets every event, like a relay that lost its disk.
     public func forget() { hub.forget() }
 
     /// Keeps an event and passes it on, unchecked: forged and old ones too.
@@ -135,24 +135,25 @@ extension NostrRelaySimulator {
         for connection in hub.connections { connection.flood(events, count: count) }
     }
 
-    /// Sends a text message as it is, whatever it holds, to every connection.
+    /// Sends any text message unchanged to every connection.
     ///
-    /// - Parameter text: makes it from the name of a subscription of the connection, empty without one.
+    /// - Parameter text: makes the message from the name of one of the connection's subscriptions; empty
+    ///   without one.
     public func say(_ text: @escaping @Sendable (_ subscription: String) -> [UInt8]) {
         for connection in hub.connections { connection.say(text) }
     }
 
-    /// Says farewell to every client, now.
+    /// Sends every client a close frame now.
     public func closeConnections(code: UInt16 = 1001) {
         for connection in hub.connections { connection.end(WebSocketCloseCode(rawValue: code)) }
     }
 
-    /// Closes every open socket, now, without a word.
+    /// Closes every open socket now, without a close frame.
     public func killConnections() {
         for connection in hub.connections { connection.end(nil) }
     }
 
-    /// What is seen from now on. A reader that is more than 4,096 behind loses the oldest
+    /// Notes from now on. A reader that is more than 4,096 behind loses the oldest
     /// (``NostrRelayCounters/unheard``). The stream ends with the relay.
     public func notes() -> AsyncStream<NostrRelayNote> { hub.notes() }
 }

@@ -4,7 +4,7 @@ import WireFormats
 
 /// Judges watches as a storage server does: the same checks, in the same order, with the same numbers.
 package struct MonitorJudge {
-    /// What a server refuses, with the number that it gives.
+    /// A server's refusals, with their numbers.
     package enum Refusal: Int, Error {
         case arguments = 1
         case account, namespaces, timestamp, signature, wrongSwarm
@@ -21,7 +21,7 @@ package struct MonitorJudge {
         }
     }
 
-    /// One watch that holds.
+    /// One valid watch.
     package struct Watch: Sendable {
         package let account: [UInt8]
         package let namespaces: Set<Int16>
@@ -38,8 +38,8 @@ package struct MonitorJudge {
         self.memo = memo
     }
 
-    /// - Returns: one verdict for each dictionary, and whether there was a list of them; `nil` where the body
-    ///   cannot be read at all.
+    /// - Returns: one verdict for each dictionary, and whether they came as a list; `nil` if the body cannot
+    ///   be read at all.
     package func judge(_ body: UnsafeRawBufferPointer) -> (verdicts: [Result<Watch, Refusal>], isList: Bool)?
     {
         var reader = BencodeReader(body)
@@ -88,7 +88,7 @@ package struct MonitorJudge {
 
     // MARK: One dictionary
 
-    /// What stands in it.
+    /// Its content.
     private struct Parts {
         var ed25519: [UInt8]?
         var delegation: (token: [UInt8], signature: [UInt8])?
@@ -100,7 +100,7 @@ package struct MonitorJudge {
     }
 
     private func judge(_ reader: inout BencodeReader) throws(FormatError) -> Result<Watch, Refusal> {
-        // One dictionary that is refused must not hide the next.
+        // A refused dictionary must not hide the next.
         let raw = try reader.skipValue()
         var single = BencodeReader(raw)
         do {
@@ -178,7 +178,7 @@ package struct MonitorJudge {
         return Watch(account: account, namespaces: Set(parts.namespaces), wantsData: parts.wantsData)
     }
 
-    /// Whose signature it must be: the owner's, or that of a key for which the owner has signed.
+    /// The key that must have signed: the owner's, or one for which the owner has signed.
     private func signer(
         _ delegation: (token: [UInt8], signature: [UInt8])?, owner: [UInt8], prefix: UInt8
     ) throws(Refusal) -> [UInt8] {

@@ -1,7 +1,7 @@
-/// What a simulated network is made with.
+/// How a simulated network is set up.
 package struct SessionNetworkConfiguration: Sendable {
     package var host: String
-    /// 0: any that is free.
+    /// 0: any free one.
     package var daemonPort: Int
     /// The swarm of each storage server.
     package var swarms: [UInt64]
@@ -23,9 +23,9 @@ package struct SessionNetworkConfiguration: Sendable {
 package struct StorageNodeKnobs: Sendable, Hashable {
     package enum Answers: Sendable, Hashable {
         case asItShould
-        /// Requests are read, and nothing is said.
+        /// Requests are read, but not answered.
         case never
-        /// Something that is no bencode.
+        /// Bytes that are not bencode.
         case garbage
         /// A list of too few answers, or too many.
         case tooFew, tooMany
@@ -40,7 +40,7 @@ package struct StorageNodeKnobs: Sendable, Hashable {
     package var greets = true
     /// Whether it reads anything at all.
     package var reads = true
-    /// Whether it tells of messages.
+    /// Whether it reports messages.
     package var notifies = true
     package init() {}
 }
@@ -62,15 +62,15 @@ package struct ChainDaemonKnobs: Sendable, Hashable {
     package init() {}
 }
 
-/// Something that was seen in a simulated network.
+/// An event in a simulated network.
 package enum SessionNote: Sendable, Hashable {
     /// A client greeted; nodes are numbered in the order of the configuration.
     case greeted(node: Int)
-    /// So many watches of one request were taken, and so many refused.
+    /// How many watches of one request were accepted, and how many refused.
     case watched(node: Int, taken: Int, refused: Int)
-    /// A request that could not be read, or one that this server does not know.
+    /// A request that is malformed or unknown to this server.
     case unreadable(node: Int), unknownCommand(node: Int)
-    /// Keys and the name of the connection do not belong together.
+    /// The keys and the connection's name do not match.
     case strangeName(node: Int)
     case daemonGreeted, nodesTold, noticesAsked
     /// A client's connection to the chain daemon has ended.

@@ -34,7 +34,7 @@ package final class SessionNetworkSimulator: Service {
         endpoints.withLock { $0 = made }
     }
 
-    /// Starts, unless that was done, and serves until graceful shutdown.
+    /// Starts, unless it is already started, and serves until graceful shutdown.
     package func run() async throws {
         if endpoints.withLock({ $0 == nil }) { try await start() }
         try? await gracefulShutdown()  // Throws only when cancelled, which is the end as well.
@@ -47,7 +47,7 @@ package final class SessionNetworkSimulator: Service {
         readers.finish()
     }
 
-    /// Where the chain daemon listens, without encryption; `nil` before ``start()``.
+    /// The chain daemon's address, without encryption; `nil` before ``start()``.
     package var daemonEndpoint: String? { endpoints.withLock { $0?.daemon } }
     /// Storage servers as they were at the start, in the order of the configuration.
     package var nodes: [StorageNode] { endpoints.withLock { $0?.nodes ?? [] } }
@@ -62,7 +62,7 @@ package final class SessionNetworkSimulator: Service {
         thread?.tell { $0.turnDaemon(change) }
     }
 
-    /// Stores a message: each member of the account's swarm tells everyone who watches.
+    /// Stores a message: each member of the account's swarm reports it to everyone who watches.
     package func store(_ push: StoragePush) { thread?.tell { $0.store(push) } }
 
     /// Stops a storage server and starts it again at the same place; it has lost its watches.
@@ -71,20 +71,20 @@ package final class SessionNetworkSimulator: Service {
     /// A storage server loses its watches and keeps its connections, as when their time is over.
     package func forget(_ node: Int) { thread?.tell { $0.forget(node) } }
 
-    /// Drops connections alone: watches stay, as with a network that failed for a moment.
+    /// Drops only connections: watches stay, as when a network fails for a moment.
     package func cut(_ node: Int) { thread?.tell { $0.cut(node) } }
 
-    /// Says something to everyone who is connected to a storage server.
+    /// Sends something to everyone who is connected to a storage server.
     package func say(_ node: Int, _ frames: [[UInt8]], times: Int = 1) {
         thread?.tell { $0.say(node, frames, times: times) }
     }
 
-    /// A block: the network is as said from now on, by the numbers of the nodes.
+    /// A new block: from now on the network has these nodes and swarms.
     ///
-    /// - Parameter swarms: the swarm of each node; `nil`: it is not in the list.
+    /// - Parameter swarms: the swarm of each node, by its number; `nil`: it is not in the list.
     package func block(swarms: [UInt64?]) { thread?.tell { $0.block(swarms) } }
 
-    /// Watches that hold, of all clients of a storage server.
+    /// The valid watches of all clients of a storage server.
     package func watches(at node: Int) async -> Int {
         await withCheckedContinuation { continuation in
             guard let thread else { return continuation.resume(returning: 0) }
@@ -92,7 +92,7 @@ package final class SessionNetworkSimulator: Service {
         }
     }
 
-    /// Accounts whose watches hold, of all clients of a storage server, as their bytes.
+    /// The accounts with valid watches of all clients of a storage server, as bytes.
     package func watchedAccounts(at node: Int) async -> Set<[UInt8]> {
         await withCheckedContinuation { continuation in
             guard let thread else { return continuation.resume(returning: []) }
@@ -100,6 +100,6 @@ package final class SessionNetworkSimulator: Service {
         }
     }
 
-    /// What is seen from now on.
+    /// Notes from now on.
     package func notes() -> AsyncStream<SessionNote> { readers.stream() }
 }

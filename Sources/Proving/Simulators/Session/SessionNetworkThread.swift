@@ -7,7 +7,7 @@ import WireFormats
 
 /// The thread that owns all sockets of a simulated network.
 final class SessionNetworkThread: @unchecked Sendable {
-    // Safety: what is not behind a lock is touched by the thread alone, or set before it starts.
+    // Safety: everything that is not behind a lock is used by the thread only, or set before it starts.
 
     typealias Order = @Sendable (SessionNetworkThread) -> Void
 
@@ -19,7 +19,7 @@ final class SessionNetworkThread: @unchecked Sendable {
 
     private static let daemon: UInt64 = 1
     private static let authenticator: UInt64 = 2
-    /// What the daemon's socket says of its connections.
+    /// Events of the daemon socket's connections.
     private static let daemonMonitor: UInt64 = 3
     /// Numbers of storage servers begin here.
     private static let first: UInt64 = 16
@@ -35,7 +35,7 @@ final class SessionNetworkThread: @unchecked Sendable {
     private var monitor: SocketMonitor?
     private var endpoints: [UInt64: String] = [:]
     private var unread: Set<UInt64> = []
-    /// Storage servers whose port is not free again yet: the library closes it behind our back.
+    /// Storage servers whose port is not free again yet: the library closes it in the background.
     private var closed: Set<UInt64> = []
     private let memo = CurveMemo()
     private var chain = SimulatedChainDaemon()
@@ -52,7 +52,7 @@ final class SessionNetworkThread: @unchecked Sendable {
         servers = configuration.swarms.map { SimulatedStorageServer(pair: .generate(world), swarm: $0) }
     }
 
-    /// - Returns: where everybody listens; `nil` when a port is taken.
+    /// - Returns: the addresses of all; `nil` if a port is taken.
     func start(
         note: @escaping @Sendable (SessionNote) -> Void
     ) async -> (daemon: String, nodes: [StorageNode])? {
@@ -204,7 +204,7 @@ final class SessionNetworkThread: @unchecked Sendable {
 
     private func send(_ number: UInt64, _ client: [UInt8], _ frames: [[UInt8]]) {
         _ = sockets[number]?.send(([client] + frames).map { .bytes($0) })
-        // Sending takes in what the library has to say, whose sign is then gone.
+        // Sending also handles the library's pending events, and so clears their signal.
         unread.insert(number)
     }
 
@@ -212,7 +212,7 @@ final class SessionNetworkThread: @unchecked Sendable {
         send(number, client, words.map { Array($0.utf8) })
     }
 
-    /// ZAP (RFC 27 of ZeroMQ): everybody may come in, under the name of their key.
+    /// ZAP (RFC 27 of ZeroMQ): accepts everybody, under the name of their key.
     private func authenticate(_ frames: [[UInt8]], _ socket: MessageSocket) {
         guard frames.count >= 6 else { return }
         let name = frames.count > 6 ? Hex.encode(frames[6]) : ""

@@ -1,7 +1,7 @@
 import SessionPush
 import WireFormats
 
-/// The chain daemon: the list of nodes, and who wants to hear of blocks.
+/// The chain daemon: the list of nodes, and the clients that subscribe to blocks.
 struct SimulatedChainDaemon {
     var knobs = ChainDaemonKnobs()
     var height: Int64 = 1

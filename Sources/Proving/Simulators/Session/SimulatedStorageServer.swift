@@ -4,7 +4,7 @@ import PushModel
 import SessionPush
 import WireFormats
 
-/// One storage server: who watches what, and what it says.
+/// One storage server: its watches and its answers.
 struct SimulatedStorageServer {
     /// One account, watched by one connection.
     struct Watch {
@@ -31,7 +31,7 @@ struct SimulatedStorageServer {
         self.swarm = swarm
     }
 
-    /// Further requests add namespaces and the wish for data, and renew; nothing can be narrowed.
+    /// Further requests renew the watch and can add namespaces and data; nothing can be taken away.
     mutating func watch(_ watch: MonitorJudge.Watch, for client: [UInt8], until end: ContinuousClock.Instant)
     {
         let key = WatchKey(client: client, account: watch.account)
@@ -42,7 +42,7 @@ struct SimulatedStorageServer {
         watches[key] = held
     }
 
-    /// What it answers to a request: frames behind the routing frame; `nil`: nothing.
+    /// Its answer to a request: the frames after the routing frame; `nil`: none.
     func answer(_ verdicts: [Result<MonitorJudge.Watch, MonitorJudge.Refusal>], isList: Bool) -> [UInt8]? {
         switch knobs.answers {
         case .asItShould, .unknownCommand, .forbidden: return MonitorJudge.reply(verdicts, isList: isList)
@@ -56,7 +56,7 @@ struct SimulatedStorageServer {
         }
     }
 
-    /// Who is to be told of a message, and how.
+    /// The clients to which a message is reported, and how.
     func told(_ push: StoragePush, at now: ContinuousClock.Instant) -> [(client: [UInt8], body: [UInt8])] {
         guard knobs.notifies else { return [] }
         let account = push.account.bytes.reveal { Array($0) }

@@ -4,7 +4,7 @@ import Synchronization
 
 /// A push service that answers 200 to everything and judges nothing: for benchmarks only.
 ///
-/// It counts requests and, unless that is switched off, `apns-id`s and their doubles.
+/// It counts requests and, unless switched off, `apns-id`s and their doubles.
 public final class BareSink: PushSimulator {
     private let counts: SinkCounts
     private let server: SimulatorServer
@@ -12,8 +12,8 @@ public final class BareSink: PushSimulator {
     /// - Parameters:
     ///   - port: 0 for any free one.
     ///   - streams: SETTINGS_MAX_CONCURRENT_STREAMS from the start.
-    ///   - rememberedIDs: `apns-id`s that are remembered to tell doubles; 0: none are looked at.
-    ///   - body: what each answer holds.
+    ///   - rememberedIDs: how many `apns-id`s are remembered to recognise doubles; 0: none.
+    ///   - body: of each answer.
     public init(
         host: String = "127.0.0.1", port: Int = 0, streams: UInt32 = 1000, rememberedIDs: Int = 1 << 20,
         body: [UInt8] = [], authority: CertificateAuthority, eventLoopGroup: any EventLoopGroup
@@ -70,7 +70,7 @@ private final class SinkCounts: Sendable {
         if seen?.withLock({ $0.insert(digest) }) == false { doubles.wrappingAdd(1, ordering: .relaxed) }
     }
 
-    /// The 16 bytes behind 8-4-4-4-12 hex digits, without a `String` on the way.
+    /// The 16 bytes of 8-4-4-4-12 hex digits, without making a `String`.
     private static func digest(_ text: ArraySlice<UInt8>) -> Digest16? {
         guard text.count == 36 else { return nil }
         var words: (UInt64, UInt64) = (0, 0)

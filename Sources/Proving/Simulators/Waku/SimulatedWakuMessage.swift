@@ -1,6 +1,6 @@
 import Crypto
 
-/// A message as a simulated Waku network carries it.
+/// A message in a simulated Waku network.
 package struct SimulatedWakuMessage: Sendable, Equatable {
     package var payload: [UInt8]
     package var contentTopic: String
@@ -22,10 +22,10 @@ package struct SimulatedWakuMessage: Sendable, Equatable {
         self.isEphemeral = isEphemeral
     }
 
-    /// Of a message with what is around it, in the form that nodes exchange: what a node counts.
+    /// The size of a message and its envelope in the form that nodes exchange, which nodes count.
     var bytes: Int { payload.count + contentTopic.utf8.count + meta.count + 24 }
 
-    /// 14/WAKU2-MESSAGE: what tells messages apart, and where a page of a store's answer ended.
+    /// 14/WAKU2-MESSAGE: identifies a message, and marks where a page of a store's answer ended.
     func hash(on pubsubTopic: String) -> [UInt8] {
         var hash = SHA256()
         hash.update(data: Array(pubsubTopic.utf8))
@@ -36,7 +36,7 @@ package struct SimulatedWakuMessage: Sendable, Equatable {
         return Array(hash.finalize())
     }
 
-    /// As a node that was asked for messages writes it.
+    /// The form in which a node returns it.
     var tree: JSONTree {
         var members: [JSONTree.Member] = [
             .init(name: "payload", value: .string(Base64.encode(payload))),
@@ -50,10 +50,10 @@ package struct SimulatedWakuMessage: Sendable, Equatable {
         return .object(members)
     }
 
-    /// Reads what a client publishes as nodes do: payload and content topic are needed and not empty, a
-    /// missing version is 0, a missing timestamp is now, a repeated name is a fault.
+    /// Reads a published message as nodes do: payload and content topic are required and not empty, a missing
+    /// version is 0, a missing timestamp is now, a repeated name is a fault.
     ///
-    /// - Returns: `nil` when a node would answer 400.
+    /// - Returns: `nil` if a node would answer 400.
     init?(_ tree: JSONTree, now: Int64) {
         guard let members = tree.members, Set(members.map(\.name)).count == members.count,
             let text = tree["payload"]?.text, let payload = Base64.decode(Array(text.utf8)),

@@ -1,17 +1,17 @@
 package import PushModel
 import Synchronization
 
-/// The network between simulated Waku nodes: what one of them publishes, all others hear, each once; and a
-/// store that keeps it, of which every node knows.
+/// The network between simulated Waku nodes: all others receive once what one of them publishes. It has a
+/// store that keeps messages and that every node knows.
 package final class WakuNetworkSimulator: Sendable {
-    /// Messages that the store keeps; then the oldest by timestamp goes.
+    /// How many messages the store keeps; then the one with the oldest timestamp is dropped.
     package static let storedMessages = 50_000
-    /// Messages that are known again when they come a second time; nodes forget them after minutes.
+    /// How many messages are recognised when they come again; nodes forget them after minutes.
     static let knownMessages = 100_000
-    /// Stores keep what is dated so close to their own clock.
+    /// How far a message's date may be from the store's clock for it to be kept.
     package static let timestampVariance: Int64 = 20_000_000_000
 
-    /// What the store keeps, and where it stands in the order of pages.
+    /// A stored message, and its place in the order of pages.
     struct Stored: Sendable {
         let message: SimulatedWakuMessage
         let pubsubTopic: String
@@ -39,13 +39,13 @@ package final class WakuNetworkSimulator: Sendable {
     package var published: Int { state.withLock(\.published) }
     package var storedCount: Int { state.withLock(\.stored.count) }
 
-    /// The clock's time as messages have it.
+    /// The clock's time in the form of messages.
     package var now: Int64 { world.now().milliseconds * 1_000_000 }
 
     func join(_ node: WakuNodeHub) { state.withLock { $0.nodes[ObjectIdentifier(node)] = node } }
     func leave(_ node: WakuNodeHub) { state.withLock { $0.nodes[ObjectIdentifier(node)] = nil } }
 
-    /// Hands a message to every node that listens on the topic, and to the store where that takes it.
+    /// Hands a message to every node that listens on the topic, and to the store if that accepts it.
     package func publish(_ message: SimulatedWakuMessage, on pubsubTopic: String) {
         let hash = message.hash(on: pubsubTopic)
         let nodes = state.withLock { state -> [WakuNodeHub]? in
@@ -62,10 +62,10 @@ package final class WakuNetworkSimulator: Sendable {
         readers.tell(message)
     }
 
-    /// What is published from now on, by whichever node, each message once.
+    /// Messages that any node publishes from now on, each once.
     package func messages() -> AsyncStream<SimulatedWakuMessage> { readers.stream() }
 
-    /// Puts a message into the store alone, whatever its date: one that was published before anybody
+    /// Puts a message into the store only, regardless of its date, like one that was published before anybody
     /// listened.
     package func archive(_ message: SimulatedWakuMessage, on pubsubTopic: String) {
         let stored = Stored(
@@ -73,12 +73,12 @@ package final class WakuNetworkSimulator: Sendable {
         state.withLock { Self.keep(stored, &$0) }
     }
 
-    /// Forgets what was stored, as a store does that lost its disk.
+    /// Forgets everything stored, like a store that lost its disk.
     package func forget() { state.withLock { $0.stored = [] } }
 
-    /// A page of what is kept, in the order of timestamps.
+    /// A page of the stored messages, in the order of timestamps.
     ///
-    /// - Returns: `nil` when the cursor is none of this store's.
+    /// - Returns: `nil` if the cursor is not from this store.
     func page(_ query: WakuStoreQuery) -> (messages: [Stored], cursor: [UInt8]?)? {
         state.withLock { state -> ([Stored], [UInt8]?)? in
             var fitting = state.stored.filter { query.fits($0) }
@@ -95,7 +95,7 @@ package final class WakuNetworkSimulator: Sendable {
 
     private static func keep(_ stored: Stored, _ state: inout State) {
         guard !state.stored.contains(where: { $0.hash == stored.hash }) else { return }
-        // Nearly always the youngest.
+        // Nearly always the newest.
         var at = state.stored.count
         while at > 0, stored.comes(before: state.stored[at - 1]) { at -= 1 }
         state.stored.insert(stored, at: at)
@@ -103,7 +103,7 @@ package final class WakuNetworkSimulator: Sendable {
     }
 }
 
-/// What a store is asked for.
+/// A query to a store.
 struct WakuStoreQuery: Sendable {
     var pubsubTopic: String?
     var contentTopics: Set<String> = []
@@ -123,6 +123,6 @@ struct WakuStoreQuery: Sendable {
 }
 
 extension [UInt8] {
-    /// Of a hash: its first eight bytes, which order messages of one moment.
+    /// The first eight bytes of the hash, which order messages of one moment.
     fileprivate var beginning: UInt64 { prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
 }

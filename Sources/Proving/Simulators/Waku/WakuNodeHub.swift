@@ -1,10 +1,10 @@
 import PushModel
 import Synchronization
 
-/// What the connections of one simulated node share: its subscriptions, what it has heard and nobody has
-/// asked for yet, and its knobs.
+/// The state that the connections of one simulated node share: its subscriptions, messages that nobody has
+/// polled yet, and its knobs.
 final class WakuNodeHub: Sendable {
-    /// Topics that a client may have a node listen on.
+    /// How many topics clients may subscribe to at a node.
     private static let topicLimit = 64
 
     private struct State {
@@ -13,7 +13,7 @@ final class WakuNodeHub: Sendable {
         var knobs: WakuNodeKnobs
         var counters = SimulatorCounters()
         var heard = 0
-        /// It is stopped, and hears nothing.
+        /// It is stopped and receives nothing.
         var isAway = true
     }
 
@@ -33,13 +33,13 @@ final class WakuNodeHub: Sendable {
 
     func turn(_ change: (inout WakuNodeKnobs) -> Void) { state.withLock { change(&$0.knobs) } }
 
-    /// Begins to hear.
+    /// Begins to receive.
     func start() {
         state.withLock { $0.isAway = false }
         network.join(self)
     }
 
-    /// Hears nothing more, and forgets everything that is in memory.
+    /// Receives nothing more, and forgets everything in memory.
     func stop() {
         network.leave(self)
         state.withLock { state in
@@ -47,12 +47,12 @@ final class WakuNodeHub: Sendable {
         }
     }
 
-    /// Loses its subscriptions and what waits, and goes on.
+    /// Loses its subscriptions and waiting messages, and goes on.
     func forget() { state.withLock { ($0.topics, $0.cache) = ([], []) } }
 
     // MARK: Messages
 
-    /// A message of the network, its own among them. Without peers nothing comes.
+    /// A message from the network, including its own. Without peers nothing comes.
     func hear(_ message: SimulatedWakuMessage, on topic: String) {
         state.withLock { state in
             guard !state.isAway, state.knobs.peers != .none, state.topics.contains(topic) else { return }
@@ -63,7 +63,7 @@ final class WakuNodeHub: Sendable {
             }
             if isThere { return }
             while state.cache.count >= max(1, state.knobs.cacheMessages) {
-                // The one that is dated furthest back goes.
+                // The one with the oldest date is dropped.
                 let oldest = state.cache.indices.min {
                     state.cache[$0].message.timestamp < state.cache[$1].message.timestamp
                 }
@@ -73,7 +73,7 @@ final class WakuNodeHub: Sendable {
         }
     }
 
-    /// What was heard since the last time; `nil` when it does not listen on the topic.
+    /// The messages since the last poll; `nil` if it does not listen on the topic.
     func drain(_ topic: String) -> [SimulatedWakuMessage]? {
         state.withLock { state in
             guard state.topics.contains(topic) else { return nil }
@@ -83,7 +83,7 @@ final class WakuNodeHub: Sendable {
         }
     }
 
-    /// False when they are too many.
+    /// False if there are too many.
     func subscribe(_ topics: [String]) -> Bool {
         state.withLock { state in
             guard state.topics.union(topics).count <= Self.topicLimit else { return false }

@@ -1,9 +1,9 @@
-/// Answers calls as a Waku node's REST interface does (logos-delivery's, or go-waku's where that is turned
+/// Answers calls as a Waku node's REST interface does (logos-delivery's, or go-waku's if that is switched
 /// on).
 final class WakuNodeJudge: ConnectionJudge {
-    /// The most that a node relays: 150 KiB with what is around the payload.
+    /// The most that a node relays: 150 KiB with the envelope.
     static let messageBytes = 150 << 10
-    /// A body that is kept: such a message in base64, with room.
+    /// The most bytes of a body that are kept: such a message in base64, and some more.
     static let bodyKept = 256 << 10
 
     private let hub: WakuNodeHub
@@ -204,7 +204,7 @@ final class WakuNodeJudge: ConnectionJudge {
             && request.body.count == request.bodyBytes
     }
 
-    /// Names of static shards alone.
+    /// Names of static shards only.
     private static func topics(_ request: SimulatedRequest) -> [String]? {
         guard isJSON(request), let items = JSONTree(request.body)?.items else { return nil }
         var topics: [String] = []
@@ -221,7 +221,7 @@ final class WakuNodeJudge: ConnectionJudge {
         "0x" + bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
 
-    /// Undoes percent escapes; `nil` for a broken one.
+    /// Decodes percent escapes; `nil` for a broken one.
     static func unescaped(_ text: some StringProtocol) -> String? {
         var out: [UInt8] = []
         var rest = Array(text.utf8)[...]
@@ -241,9 +241,9 @@ final class WakuNodeJudge: ConnectionJudge {
 }
 
 extension WakuStoreQuery {
-    /// Reads what stands behind the question mark.
+    /// Reads the part after the question mark.
     ///
-    /// - Returns: `nil` when a node would answer 400.
+    /// - Returns: `nil` if a node would answer 400.
     init?(_ text: String, isGoWaku: Bool) {
         self.init()
         for pair in text.split(separator: "&") {

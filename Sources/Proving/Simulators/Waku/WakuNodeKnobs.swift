@@ -1,18 +1,18 @@
 import PushModel
 
-/// How a simulated node misbehaves; each can be turned at run time and counts from the next call.
+/// How a simulated node misbehaves; each can be changed at run time and takes effect with the next call.
 package struct WakuNodeKnobs: Sendable, Equatable {
-    /// What a kind of call is answered with.
+    /// The answer to a kind of call.
     package enum Answers: String, Sendable, CaseIterable {
         case asItShould
         case badRequest, notFound, tooMany, serverError, unavailable
-        /// Something that is no JSON.
+        /// Bytes that are not JSON.
         case garbage
-        /// JSON that breaks off in the middle. What the call empties is emptied.
+        /// JSON that breaks off in the middle. Messages that the call would hand out are lost.
         case brokenOff
-        /// More bytes than anybody wants, of white space.
+        /// Very many bytes of white space.
         case oversized
-        /// The connection ends instead. What the call empties is emptied.
+        /// The connection ends instead. Messages that the call would hand out are lost.
         case hangsUp
 
         var status: Int? {
@@ -27,8 +27,8 @@ package struct WakuNodeKnobs: Sendable, Equatable {
         }
     }
 
-    /// What `/health` says of the node's peers. Without any the node hears nothing of the network, and goes
-    /// on answering.
+    /// What `/health` says about the node's peers. Without any the node receives nothing from the network,
+    /// but still answers.
     package enum Peers: String, Sendable, CaseIterable {
         case connected = "Connected"
         case partlyConnected = "PartiallyConnected"
@@ -39,46 +39,46 @@ package struct WakuNodeKnobs: Sendable, Equatable {
     package var subscriptions = Answers.asItShould
     package var publishing = Answers.asItShould
     package var store = Answers.asItShould
-    /// What answers of 429 and 503 carry.
+    /// The `Retry-After` of answers 429 and 503.
     package var retryAfterSeconds: Int?
-    /// Every call is answered so much later.
+    /// The delay of every answer.
     package var answerDelay = Duration.zero
-    /// Bytes of an answer that is oversized.
+    /// The size of an oversized answer, in bytes.
     package var oversizedBytes = 65 << 20
-    /// Every message of an answer to a poll comes so often.
+    /// How often each message occurs in the answer to a poll.
     package var copies = 1
-    /// The youngest message of an answer to a poll comes first.
+    /// The answer to a poll has the newest message first.
     package var reverses = false
-    /// Of so many messages of the network the node hears one less: 2 is every other one, 0 loses none.
+    /// The node loses one of this many messages of the network: 2 is every other one, 0 loses none.
     package var losesEvery = 0
-    /// Messages that are kept until somebody asks; then the oldest goes (`--rest-relay-cache-capacity`).
+    /// How many messages wait for a poll; beyond it the oldest is dropped (`--rest-relay-cache-capacity`).
     package var cacheMessages = 50
     /// Whether it knows a store.
     package var hasStore = true
     package var peers = Peers.connected
-    /// Speaks as go-waku does: `null` for an empty list, no health, and a store that must be told the content
+    /// Behaves like go-waku: `null` for an empty list, no health, and a store that requires the content
     /// topics.
     package var isGoWaku = false
 
     package init() {}
 }
 
-/// Something that was seen at a simulated node.
+/// An event at a simulated node.
 package enum WakuNodeNote: Sendable, Hashable {
-    /// A poll, and how many messages it was answered with; `nil`: with a fault.
+    /// A poll, and how many messages were in the answer; `nil`: it failed.
     case polled(Int?)
     case subscribed(isTaken: Bool)
     case unsubscribed
     case published(isTaken: Bool)
-    /// A page of the store was asked for, and had so many messages; `nil`: a fault.
+    /// A request for a page of the store, and how many messages it had; `nil`: it failed.
     case stored(Int?)
     case askedForHealth
 }
 
 extension WakuNodeKnobs {
-    /// One JSON object; members that are absent stay as they are.
+    /// One JSON object; absent members leave their knobs unchanged.
     ///
-    /// - Throws: `.knobNotKnown`; nothing has been changed then.
+    /// - Throws: `.knobNotKnown`; then nothing has been changed.
     mutating func turn(_ tree: JSONTree) throws(SimulatorError) {
         var next = self
         for member in try tree.known(tree.members) { try next.turn(member.name, member.value) }

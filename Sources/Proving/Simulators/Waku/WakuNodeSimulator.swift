@@ -12,10 +12,10 @@ import ServiceLifecycle
 /// let url = node.url  // http://127.0.0.1:…
 /// ```
 ///
-/// Clients of different nodes on one network hear each other. Two clients of one node take each other's
-/// messages away, as with a real one: what is handed out is forgotten.
+/// Clients of different nodes on one network receive each other's messages. Two clients of one node take
+/// messages away from each other, as at a real node, which forgets what it has handed out.
 package final class WakuNodeSimulator: PushSimulator {
-    /// The topic of Status's network, on which all messages travel.
+    /// The topic of Status's network, which carries all messages.
     package static let pubsubTopic = "/waku/2/rs/16/32"
 
     package let name: String
@@ -26,7 +26,7 @@ package final class WakuNodeSimulator: PushSimulator {
     private let wantedPort: Int
 
     /// - Parameters:
-    ///   - name: under which the control endpoint has it.
+    ///   - name: its name at the control endpoint.
     ///   - port: 0: any free one.
     package init(
         on network: WakuNetworkSimulator, name: String = "waku", port: Int = 0,
@@ -39,7 +39,7 @@ package final class WakuNodeSimulator: PushSimulator {
         listener = SimulatorListener(group: eventLoopGroup)
     }
 
-    /// Binds the port, serves, and hears the network.
+    /// Binds the port, serves, and listens to the network.
     ///
     /// - Returns: the port.
     /// - Throws: `.portNotFree`, `.alreadyStarted`.
@@ -60,7 +60,7 @@ package final class WakuNodeSimulator: PushSimulator {
         return port
     }
 
-    /// Starts, unless that was done, and serves until graceful shutdown.
+    /// Starts, unless it is already started, and serves until graceful shutdown.
     package func run() async throws {
         if listener.port == nil { try await start() }
         try? await gracefulShutdown()  // Throws only when cancelled, which is the end as well.
@@ -73,8 +73,8 @@ package final class WakuNodeSimulator: PushSimulator {
         hub.finish()
     }
 
-    /// Closes the port and every connection; subscriptions and what waited are lost. ``back(at:)`` is a
-    /// start.
+    /// Closes the port and every connection; subscriptions and waiting messages are lost. ``back(at:)``
+    /// starts it again.
     package func away() async {
         hub.stop()
         await listener.stop()
@@ -86,7 +86,7 @@ package final class WakuNodeSimulator: PushSimulator {
 
     /// `nil` before ``start()``, and while it is away.
     package var port: Int? { listener.port }
-    /// What clients are configured with; `nil` before ``start()``.
+    /// The address for the clients' configuration; `nil` before ``start()``.
     package var url: String? { port.map { "http://127.0.0.1:\($0)" } }
 }
 
@@ -95,30 +95,30 @@ package final class WakuNodeSimulator: PushSimulator {
 extension WakuNodeSimulator {
     package func turn(_ change: (inout WakuNodeKnobs) -> Void) { hub.turn(change) }
     package var knobs: WakuNodeKnobs { hub.knobs }
-    /// Whether a client had it listen on some topic.
+    /// Whether a client has subscribed to any topic.
     package var isSubscribed: Bool { hub.isSubscribed }
-    /// Messages that nobody has asked for yet.
+    /// Messages that nobody has polled yet.
     package var waiting: Int { hub.waiting }
 
     /// Forgets subscriptions and messages, and goes on.
     package func forget() { hub.forget() }
 
-    /// A message of this network, from a node that is none of ours.
+    /// A message of this network from a foreign node.
     package func inject(_ message: SimulatedWakuMessage) { network.publish(message, on: Self.pubsubTopic) }
 
-    /// What is seen from now on.
+    /// Notes from now on.
     package func notes() -> AsyncStream<WakuNodeNote> { hub.notes() }
 }
 
 extension WakuNodeSimulator: SteeredSimulator {
-    /// Calls, messages that were published, and refusals by their status.
+    /// Calls, published messages, and refusals by their status.
     package var counters: SimulatorCounters { hub.counters }
     package var openConnections: Int { board.connections }
-    /// None: what is published reaches the network's other nodes.
+    /// None: published messages go to the network's other nodes.
     package func deliveries(after number: Int, limit: Int) -> [Delivery] { [] }
     package var connectionKnobs: ConnectionKnobs { board.knobs }
     package func turnConnections(_ change: (inout ConnectionKnobs) -> Void) { board.turn(change) }
-    /// HTTP/1.1 has no farewell: every connection ends.
+    /// HTTP/1.1 has no GOAWAY: every connection ends.
     package func goAway(_ plan: GoAwayKnob) { killConnections() }
     package func killConnections() { board.end(.kill) }
 
@@ -129,7 +129,7 @@ extension WakuNodeSimulator: SteeredSimulator {
         turn { $0 = turned }
     }
 
-    /// - Throws: `.knobNotKnown`: it knows no devices.
+    /// - Throws: `.knobNotKnown`, because it has no devices.
     package func register(_ order: SteeringOrder) throws(SimulatorError) {
         throw SimulatorError(.knobNotKnown)
     }

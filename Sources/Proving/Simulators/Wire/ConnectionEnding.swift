@@ -2,16 +2,17 @@ import NIOCore
 
 // GOAWAY in all its forms (RFC 9113 §6.8; docs/push-services.md §2.6 and §3).
 extension SimulatorConnection {
-    /// Begins the clock of a plan that goes by time.
+    /// Starts the clock of a plan that depends on time.
     func scheduleGoAway() {
         guard let plan = knobs.goAway, let after = plan.after, let context else { return }
         context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(after)) {
-            // The plan may have been taken back meanwhile.
+            // The plan may have been withdrawn meanwhile.
             if self.knobs.goAway == plan { self.announceGoAway(plan) }
         }
     }
 
-    /// Before the request with the number `requests` is judged: are we among the last that stay unjudged?
+    /// Called before the request with the number `requests` is judged: whether it is among the last ones,
+    /// which are not judged.
     func freezeIfPlanned() {
         guard ending.frozenAbove == nil, let plan = knobs.goAway, let number = plan.afterRequests,
             case .below(let count) = plan.lastStream, requests > number - count

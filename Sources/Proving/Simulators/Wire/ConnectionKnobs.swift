@@ -1,12 +1,12 @@
-/// How a simulated push service's connections behave. Each can be turned at run time: what concerns SETTINGS
-/// reaches open connections at once, the rest counts from the next frame or request.
+/// How a simulated push service's connections behave. Each can be changed at run time: a change of SETTINGS
+/// reaches open connections at once, any other takes effect with the next frame or request.
 ///
-/// Facts: docs/push-services.md §3, last paragraph. As made here it is the connection that Apple's service
-/// offers (§2.6).
+/// Facts: docs/push-services.md §3, last paragraph. The defaults are those of a connection to Apple's service
+/// (§2.6).
 public struct ConnectionKnobs: Sendable, Equatable {
-    /// What is done with a stream above the limit that was announced.
+    /// What to do with a stream above the announced limit.
     public enum Excess: String, Sendable, CaseIterable {
-        /// It is served all the same.
+        /// It is served anyway.
         case serve
         /// RST_STREAM with REFUSED_STREAM.
         case refuse
@@ -27,39 +27,39 @@ public struct ConnectionKnobs: Sendable, Equatable {
     public var headerListBytes: UInt32 = 8000
     /// SETTINGS_MAX_CONCURRENT_STREAMS at the start of a connection.
     public var streamsAtStart: UInt32 = 1
-    /// The same after the first request that was accepted.
+    /// The same after the first accepted request.
     public var streams: UInt32 = 1000
     /// A rejected request drops the limit to 1, an accepted one lifts it again (§2.6).
     public var dropsOnRejection = false
     /// What is done with a stream above the limit.
     public var excess = Excess.serve
-    /// No WINDOW_UPDATE is sent. What is owed is sent when this is taken back.
+    /// No WINDOW_UPDATE is sent. The outstanding ones are sent when this is reset.
     public var withholdsWindow = false
     /// PINGs get no acknowledgement.
     public var ignoresPing = false
     /// When connections end in order; `nil`: they do not.
     public var goAway: GoAwayKnob?
-    /// At most 16; the first that fits is done.
+    /// At most 16; the first that matches is done.
     public var faults: [RequestFault] = []
-    /// At most 16; the first that has not been given as often as it may is given. A fault goes before it.
+    /// At most 16; the first that may still be given is given. A fault takes precedence.
     public var answers: [PreparedAnswer] = []
     /// How long each answer takes.
     public var answerDelay = AnswerDelay.none
-    /// Every frame is sent this much later, in order.
+    /// The delay of every frame; the order is kept.
     public var roundTrip = Duration.zero
 
     /// The connection that Apple's service offers.
     public init() {}
 }
 
-/// When and how connections are ended in order (RFC 9113 §6.8).
+/// When and how connections end in an orderly way (RFC 9113 §6.8).
 public struct GoAwayKnob: Sendable, Equatable {
     /// Which stream GOAWAY names as the last.
     public enum LastStream: Sendable, Equatable {
         /// The highest stream that was judged. Higher ones are not judged.
         case lastJudged
-        /// The last `count` requests before the GOAWAY are received, but neither judged nor answered, and
-        /// stand above the id that is named.
+        /// The last `count` requests before the GOAWAY are received, but neither judged nor answered; their
+        /// ids are above the one in the GOAWAY.
         case below(count: Int)
         /// First 2³¹−1, then, this much later, the highest stream that was judged.
         case graceful(after: Duration)
@@ -67,15 +67,15 @@ public struct GoAwayKnob: Sendable, Equatable {
 
     /// What becomes of the socket behind a GOAWAY.
     public enum End: String, Sendable, CaseIterable {
-        /// The socket is closed behind the GOAWAY: answers that were due are lost.
+        /// The socket is closed right after the GOAWAY: pending answers are lost.
         case atOnce
-        /// The socket is closed when all streams at or below the id have ended.
+        /// The socket is closed once all streams at or below the id have ended.
         case whenDrained
     }
 
-    /// After this many requests on a connection; `nil`: not by number.
+    /// After this many requests on a connection; `nil`: the number does not matter.
     public var afterRequests: Int?
-    /// So long after a connection's first bytes; `nil`: not by time.
+    /// This long after a connection's first bytes; `nil`: the time does not matter.
     public var after: Duration?
     /// Which stream is named as the last.
     public var lastStream: LastStream
@@ -103,7 +103,7 @@ public struct GoAwayKnob: Sendable, Equatable {
     }
 }
 
-/// Something that goes wrong with single requests.
+/// A fault of single requests.
 public struct RequestFault: Sendable, Equatable {
     /// What goes wrong.
     public enum Kind: Sendable, Equatable {
@@ -113,7 +113,7 @@ public struct RequestFault: Sendable, Equatable {
         case reset(code: UInt32)
         /// A part of the answer's first frame is sent, then the socket is closed.
         case killedMidFrame
-        /// RST_STREAM with NO_ERROR behind a complete answer (RFC 9113 §8.1).
+        /// RST_STREAM with NO_ERROR after a complete answer (RFC 9113 §8.1).
         case resetAfterAnswer
     }
 
@@ -121,7 +121,7 @@ public struct RequestFault: Sendable, Equatable {
     public enum Choice: Sendable, Equatable {
         /// The request with this number on its connection, counted from 1.
         case number(Int)
-        /// Each request whose number on its connection this divides.
+        /// Each request whose number on its connection is a multiple of this.
         case every(Int)
         /// Each request with this probability, 0 to 1.
         case share(Double)
@@ -131,8 +131,7 @@ public struct RequestFault: Sendable, Equatable {
     public var kind: Kind
     /// Which requests it happens to.
     public var choice: Choice
-    /// Whether the request is judged and recorded before it goes wrong: the two fates that a sender cannot
-    /// tell from each other.
+    /// Whether the request is judged and recorded before the fault: a sender cannot tell the two cases apart.
     public var isJudged: Bool
 
     /// - Parameter isJudged: the request is judged and recorded before it goes wrong.
@@ -149,7 +148,7 @@ public enum AnswerDelay: Sendable, Equatable {
     case none
     /// Always so long, 0 or more.
     case fixed(Duration)
-    /// Every span between the two is as likely as any other.
+    /// Uniform between the two.
     case uniform(Duration, Duration)
     /// Exponential with this mean, cut at 10 times the mean.
     case exponential(mean: Duration)

@@ -1,9 +1,9 @@
 import NIOCore
 
-/// Bytes on their way: each lot leaves when its time has come, never before an earlier lot.
+/// Delayed bytes: each batch leaves when its time has come, and never before an earlier batch.
 struct DelayLine {
-    /// More bytes than this on their way end the connection: at Apple's settings a thousand answers of 100
-    /// bytes are the most that a peer can have due, and FCM's are not much larger.
+    /// The most delayed bytes; more end the connection. At Apple's settings a peer can wait for at most a
+    /// thousand answers of 100 bytes, and FCM's are not much larger.
     static let limitBytes = 32 * 1024 * 1024
 
     private var lots = CircularBuffer<(due: NIODeadline, bytes: ByteBuffer)>()
@@ -15,7 +15,7 @@ struct DelayLine {
     var isEmpty: Bool { lots.isEmpty }
     var nextDue: NIODeadline? { lots.first?.due }
 
-    /// False when the line is full.
+    /// False if the line is full.
     mutating func append(_ lot: ByteBuffer, due: NIODeadline) -> Bool {
         guard bytes + lot.readableBytes <= Self.limitBytes else { return false }
         last = max(last, due)
@@ -24,7 +24,7 @@ struct DelayLine {
         return true
     }
 
-    /// The next lot whose time has come.
+    /// The next batch whose time has come.
     mutating func next(at now: NIODeadline) -> ByteBuffer? {
         guard let first = lots.first, first.due <= now else { return nil }
         lots.removeFirst()

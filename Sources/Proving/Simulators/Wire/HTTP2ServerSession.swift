@@ -1,13 +1,13 @@
 import CNghttp2
 
-/// What a session tells its connection. All calls come from inside ``HTTP2ServerSession/receive(_:)`` or
+/// A session's calls to its connection. All of them come from inside ``HTTP2ServerSession/receive(_:)`` or
 /// ``HTTP2ServerSession/drain(_:)``; only `received` may ask the session to send.
 protocol HTTP2ServerSessionEvents: AnyObject {
-    /// A request's header fields are complete; more than this, the body, may follow.
+    /// A request's header fields are complete; a body may follow.
     func opened(_ stream: Int32)
     /// A request is complete.
     func received(_ request: SimulatedRequest, on stream: Int32)
-    /// `bytes` of body came: they are consumed when the connection says so.
+    /// `bytes` of body arrived: they are consumed when the connection says so.
     func receivedBody(_ bytes: Int, on stream: Int32)
     func receivedPing(_ opaque: [UInt8])
     func receivedSettingsAcknowledgement()
@@ -17,21 +17,21 @@ protocol HTTP2ServerSessionEvents: AnyObject {
 /// The server's side of one HTTP/2 connection (RFC 9113) on libnghttp2, without a socket: bytes in, bytes
 /// out.
 ///
-/// PING is answered, windows are opened and stream limits are kept by the connection, not by the library, so
-/// that they can misbehave. It belongs to one event loop.
+/// The connection, and not the library, answers PING, opens windows and keeps stream limits, so that a test
+/// can make it misbehave. It belongs to one event loop.
 final class HTTP2ServerSession {
     weak var events: (any HTTP2ServerSessionEvents)?
     private var session: OpaquePointer?
     fileprivate var streams: [Int32: Stream] = [:]
-    /// The stream whose header fields are being read: they come one behind the other.
+    /// The stream whose header fields are being read; only one at a time is.
     fileprivate var current: (id: Int32, request: SimulatedRequest)?
-    /// Requests that ended in the bytes that are being read. They are reported when the library has returned:
-    /// it must not be asked to send, which may end a stream, from inside one of its own calls.
+    /// Requests that ended in the bytes being read. They are reported after the library has returned, because
+    /// sending may end a stream, and the library must not be asked to send from inside one of its own calls.
     private var complete: [Int32] = []
     private var pool: [SimulatedRequest] = []
-    /// The library is told no stream limit; what the wire says is written over its SETTINGS frames, in order.
+    /// The library gets no stream limit; the limit on the wire is written into its SETTINGS frames, in order.
     private var announced: [UInt32] = []
-    /// Of the connection's window, not yet given back.
+    /// Consumed bytes of the connection's window that are not yet returned.
     private var consumedBytes = 0
 
     fileprivate final class Stream {
@@ -41,9 +41,9 @@ final class HTTP2ServerSession {
         init(_ request: SimulatedRequest) { self.request = request }
     }
 
-    /// How many requests are kept for use by later streams.
+    /// How many request objects are kept for later streams.
     private static let pooled = 64
-    /// What the library believes the stream limit to be; never on the wire.
+    /// The stream limit that the library uses internally; it is never on the wire.
     private static let unboundedStreams: UInt32 = 1 << 20
 
     init() {
@@ -57,7 +57,7 @@ final class HTTP2ServerSession {
         nghttp2_option_set_no_auto_window_update(options, 1)
         nghttp2_option_set_no_auto_ping_ack(options, 1)
         nghttp2_option_set_no_closed_streams(options, 1)
-        // A sender under test resets every stream that we never answer: that is no attack here.
+        // A sender under test resets every stream that we never answer; here that is not an attack.
         nghttp2_option_set_stream_reset_rate_limit(options, 1_000_000, 1_000_000)
         nghttp2_session_server_new2(&session, callbacks, Unmanaged.passUnretained(self).toOpaque(), options)
     }
@@ -69,14 +69,14 @@ final class HTTP2ServerSession {
         guard let base = bytes.baseAddress else { return true }
         let count = nghttp2_session_mem_recv(session, base.assumingMemoryBound(to: UInt8.self), bytes.count)
         for id in complete {
-            // The peer may have reset it behind its end.
+            // The peer may have reset it after its end.
             if let stream = streams[id] { events?.received(stream.request, on: id) }
         }
         complete.removeAll(keepingCapacity: true)
         return count == bytes.count
     }
 
-    /// Lends what the session wants to send next, frame by frame; stops when there is nothing, or on a fault.
+    /// Lends what the session wants to send next, frame by frame; stops if there is nothing, or on a fault.
     func drain(_ take: (UnsafeRawBufferPointer) -> Void) {
         if consumedBytes > 0 {
             nghttp2_submit_window_update(
@@ -136,16 +136,16 @@ final class HTTP2ServerSession {
         consumeConnection(bytes)
         consumeStream(bytes, on: stream)
     }
-    /// Where the stream has ended only the connection's window is left to open.
+    /// If the stream has ended, only the connection's window is still to be opened.
     ///
-    /// The library would give a connection's window back only once half of it is used, and so withhold the
-    /// other half for ever from a sender that fills it: what was consumed goes back with the next write.
+    /// The library would return a connection's window only once half of it is used, and so withhold the other
+    /// half for ever from a sender that fills it. So consumed bytes are returned with the next write.
     func consumeConnection(_ bytes: Int) { consumedBytes += bytes }
     func consumeStream(_ bytes: Int, on stream: Int32) {
         nghttp2_session_consume_stream(session, stream, bytes)
     }
 
-    /// Sends the answer to a request. A stream that is gone is passed over.
+    /// Sends the answer to a request. A stream that is gone is ignored.
     func submitAnswer(_ answer: SimulatedAnswer, on id: Int32) {
         guard let stream = streams[id] else { return }
         stream.answer = answer.body
@@ -288,7 +288,7 @@ private struct FieldList {
             withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: lengths.count) { list in
                 var at = 0
                 for (index, length) in lengths.enumerated() {
-                    // Ids differ in every answer: they would only push others out of the peer's table.
+                    // Ids differ in every answer, and would only push other fields out of the peer's table.
                     let flags = index == 0 ? NGHTTP2_NV_FLAG_NONE.rawValue : NGHTTP2_NV_FLAG_NO_INDEX.rawValue
                     list.initializeElement(
                         at: index,

@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// Where the knobs of one simulator stand, and which connections are to hear when they are turned.
+/// The knobs of one simulator, and the connections that hear of their changes.
 final class KnobBoard: Sendable {
     /// To every connection: read the knobs again.
     struct Turned: Sendable {}
@@ -11,7 +11,7 @@ final class KnobBoard: Sendable {
         case kill
     }
 
-    /// More open connections than this are closed as they come: each holds buffers of its own.
+    /// The most open connections; further ones are closed at once, because each has buffers of its own.
     static let connectionLimit = 1024
 
     private let state: Mutex<State>
@@ -46,7 +46,7 @@ final class KnobBoard: Sendable {
         for channel in channels { channel.pipeline.fireUserInboundEventTriggered(event) }
     }
 
-    /// The answer prepared for a request that comes now, which is counted.
+    /// The prepared answer for a request that comes now; it is counted as given.
     func takeAnswer() -> PreparedAnswer? {
         state.withLock { state in
             let answers = state.knobs.answers.prefix(16)
@@ -63,7 +63,7 @@ final class KnobBoard: Sendable {
         }
     }
 
-    /// False when there are too many.
+    /// False if there are too many.
     func add(_ channel: any Channel) -> Bool {
         state.withLock { state in
             guard state.channels.count < Self.connectionLimit else { return false }
@@ -76,7 +76,7 @@ final class KnobBoard: Sendable {
         state.withLock { _ = $0.channels.removeValue(forKey: ObjectIdentifier(channel)) }
     }
 
-    /// Closes what is open; for the end of a simulator.
+    /// Closes all connections, for the end of a simulator.
     func closeAll() {
         let channels = state.withLock { Array($0.channels.values) }
         for channel in channels { channel.close(mode: .all, promise: nil) }

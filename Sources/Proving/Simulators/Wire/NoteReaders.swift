@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Those who read what a simulator notes. Each hears everything from when it began to read.
+/// The readers of a simulator's notes. Each gets everything from the moment when it began to read.
 final class NoteReaders<Note: Sendable>: Sendable {
     private struct State {
         var next = 0
@@ -9,9 +9,9 @@ final class NoteReaders<Note: Sendable>: Sendable {
     }
 
     private let state = Mutex(State())
-    /// A reader may be so far behind; then it loses the oldest.
+    /// How far a reader may be behind; then it loses the oldest notes.
     private let ahead: Int
-    /// More than these hear nothing.
+    /// The most readers; further ones get nothing.
     private let limit: Int
 
     init(ahead: Int, limit: Int = 64) {
@@ -46,7 +46,7 @@ final class NoteReaders<Note: Sendable>: Sendable {
         return stream
     }
 
-    /// Ends all that are read, and takes no more readers.
+    /// Ends all readers, and accepts no more.
     func finish() {
         let inlets = state.withLock { state in
             state.isOver = true

@@ -50,7 +50,7 @@ final class PlainConnection: ChannelInboundHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // GOAWAY has no form here: the connection ends between two requests or at once.
+        // There is no GOAWAY here: the connection ends between two requests or at once.
         if case KnobBoard.End.kill = event { context.close(promise: nil) }
         context.fireUserInboundEventTriggered(event)
     }

@@ -1,8 +1,8 @@
-/// An answer that a simulated push service gives in the place of its own, or its own at another time.
+/// An answer that a simulated push service gives instead of its own, or its own answer at another time.
 public struct PreparedAnswer: Sendable, Equatable {
     /// 200 to 999; `nil`: the service's own answer, which may come late.
     public var status: Int?
-    /// At most 64 KiB; nothing when there is no status.
+    /// At most 64 KiB; empty if there is no status.
     public var body: [UInt8]
     /// `content-type`; `nil`: none is sent.
     public var contentType: String?
@@ -13,7 +13,7 @@ public struct PreparedAnswer: Sendable, Equatable {
     /// The number of requests that are answered so, on whichever connections they come; `nil`: all, from now
     /// on.
     public var times: Int?
-    /// Whether the request is judged, and what is accepted is recorded, whatever is answered then.
+    /// Whether the request is judged, and recorded if accepted, regardless of the answer.
     public var isJudged: Bool
 
     static let bodyLimitBytes = 64 * 1024
@@ -41,7 +41,7 @@ public struct PreparedAnswer: Sendable, Equatable {
         isJudged = true
     }
 
-    /// - Parameter own: the service's own; `nil` when it was not asked.
+    /// - Parameter own: the service's own; `nil` if it was not asked.
     func answer(insteadOf own: SimulatedAnswer?) -> SimulatedAnswer {
         guard let status else {
             var late = own ?? SimulatedAnswer(status: 200)
@@ -54,10 +54,10 @@ public struct PreparedAnswer: Sendable, Equatable {
     }
 }
 
-/// What becomes of the connections that are open, without a word to the peer. Later ones are as ever.
+/// What happens to the open connections without telling the peer. Later ones are normal.
 public enum ConnectionLapse: String, Sendable, CaseIterable {
-    /// PING is answered, and no request that comes from now on.
+    /// PING is answered, but requests from now on are not.
     case mute
-    /// Nothing is answered: the peer is gone, and its socket does not tell.
+    /// Nothing is answered, as when the peer is gone and its socket does not show it.
     case dead
 }

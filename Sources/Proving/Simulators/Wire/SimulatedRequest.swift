@@ -1,21 +1,21 @@
-/// A request as a simulator judges it: the fields it knows, each as a range of one byte buffer, and the body.
+/// A request for a simulator to judge: the known fields, each as a range of one byte buffer, and the body.
 ///
-/// A class, so that a connection may use one again; it belongs to one event loop (or to one test).
+/// It is a class so that a connection can reuse it; it belongs to one event loop (or to one test).
 package final class SimulatedRequest {
-    /// The fields that some judge looks at.
+    /// The fields that any judge reads.
     package enum Field: Int, CaseIterable {
         case method, path, authorization, apnsID, pushType, priority, expiration, collapseID, topic,
             contentType
     }
 
-    /// Most bytes of a body that are kept; what comes after is only counted. APNs allows 5,120 and FCM 4,096
-    /// of payload, so more than this can only be refused.
+    /// The most bytes of a body that are kept; further ones are only counted. APNs allows 5,120 and FCM 4,096
+    /// bytes of payload, so a larger body can only be refused.
     static let bodyKeptBytes = 64 * 1024
 
     package private(set) var body: [UInt8] = []
     /// Bytes received, kept or not.
     package private(set) var bodyBytes = 0
-    /// A field among `apns-*` and `authorization` came twice.
+    /// An `apns-*` field or `authorization` came twice.
     package private(set) var hasDuplicate = false
     private var storage: [UInt8] = []
     private var ranges: [Range<Int>?] = .init(repeating: nil, count: Field.allCases.count)
@@ -24,10 +24,10 @@ package final class SimulatedRequest {
 
     package init() { bodyKept = Self.bodyKeptBytes }
 
-    /// - Parameter bodyKept: most bytes of a body that are kept, where requests may be larger than a push.
+    /// - Parameter bodyKept: the most bytes of a body that are kept, if requests may be larger than a push.
     init(bodyKept: Int) { self.bodyKept = bodyKept }
 
-    /// For tests: names as on the wire, pseudo-fields included.
+    /// For tests: names as on the wire, including pseudo-fields.
     package convenience init(_ fields: [(String, String)], body: [UInt8] = []) {
         self.init()
         for (name, value) in fields { add(name: Array(name.utf8), value: Array(value.utf8)) }
@@ -44,7 +44,7 @@ package final class SimulatedRequest {
         hasDuplicate = false
     }
 
-    /// The value of a field; `nil` when it is absent.
+    /// The value of a field; `nil` if it is absent.
     package subscript(field: Field) -> ArraySlice<UInt8>? {
         guard let range = ranges[field.rawValue] else { return nil }
         return storage[range]
@@ -56,11 +56,11 @@ package final class SimulatedRequest {
         }
     }
 
-    /// Notes a field. Names are lower case, as HTTP/2 wants them.
+    /// Notes a field. Names are lower case, as HTTP/2 requires.
     func add(name: UnsafeBufferPointer<UInt8>, value: UnsafeBufferPointer<UInt8>) {
         guard let field = Self.field(name) else {
-            // An unknown field that begins with apns- may not come twice either. At most 32 are remembered:
-            // the header list is bounded by SETTINGS.
+            // An unknown field that begins with apns- must not come twice either. At most 32 are remembered;
+            // SETTINGS limits the header list.
             guard name.count > 5, name.prefix(5).elementsEqual("apns-".utf8), otherNames.count < 32 else {
                 return
             }
@@ -108,7 +108,7 @@ package final class SimulatedRequest {
 
 /// A simulator's answer to one request.
 package struct SimulatedAnswer: Sendable, Equatable {
-    /// What the answer does to the connection's stream limit.
+    /// The answer's effect on the connection's stream limit.
     package enum Weight: Sendable, Equatable {
         case accepted, neutral
         case rejected(withGoodToken: Bool)
@@ -117,13 +117,13 @@ package struct SimulatedAnswer: Sendable, Equatable {
     package var status: Int
     /// Sent as `apns-id`; 36 bytes of a UUID.
     package var apnsID: [UInt8]
-    /// Sent as `apns-unique-id` when it is not empty.
+    /// Sent as `apns-unique-id` if it is not empty.
     package var uniqueID: [UInt8]
     package var contentType: String?
     package var retryAfter: String?
     package var body: [UInt8]
     package var weight: Weight
-    /// Sent no sooner than this.
+    /// Not sent before this.
     package var delay: Duration
     /// Over HTTP/1.1 the connection ends instead of an answer.
     package var hangsUp = false
@@ -144,11 +144,11 @@ package struct SimulatedAnswer: Sendable, Equatable {
     }
 }
 
-/// What a simulated service makes of requests. One for each connection, which calls it on its event loop;
-/// what connections share stands behind a lock of the service.
+/// A simulated service's judgement of requests. There is one for each connection, which calls it on its event
+/// loop; shared state is behind a lock of the service.
 protocol ConnectionJudge: AnyObject {
     func judge(_ request: SimulatedRequest) -> SimulatedAnswer
-    /// Whether it asks for a push, and for nothing beside: prepared answers are for pushes.
+    /// Whether it is a request for a push: prepared answers are for pushes only.
     func isPush(_ request: SimulatedRequest) -> Bool
 }
 

@@ -8,9 +8,9 @@ final class SimulatorConnection: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// Open streams beyond this are refused even where the knobs say that excess is served.
+    /// Open streams beyond this are refused even if the knobs say that excess streams are served.
     static let streamCap = 4096
-    /// How long a connection may take to drain after GOAWAY, streams that are never answered included.
+    /// How long a connection may take to drain after GOAWAY, including streams that are never answered.
     static let drainLimit = TimeAmount.seconds(30)
 
     let session = HTTP2ServerSession()
@@ -19,7 +19,7 @@ final class SimulatorConnection: ChannelInboundHandler {
     let world: World
     var knobs: ConnectionKnobs
     var context: ChannelHandlerContext?
-    /// Requests received to their end.
+    /// Requests that were received completely.
     var requests = 0
     var highestJudged: Int32 = 0
     var highestOpened: Int32 = 0
@@ -34,14 +34,14 @@ final class SimulatorConnection: ChannelInboundHandler {
     private var lapse: ConnectionLapse?
     private var hasRead = false
 
-    /// How far the connection is on its way to its end.
+    /// The stage of the connection's ending.
     struct Ending {
-        /// Requests on higher streams are not judged any more.
+        /// Requests on higher streams are no longer judged.
         var frozenAbove: Int32?
         var isAnnounced = false
         var isSent = false
         var closesAtOnce = false
-        /// Close when the last byte has left.
+        /// The socket closes when the last byte has left.
         var closes = false
     }
 
@@ -93,13 +93,13 @@ final class SimulatorConnection: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !ending.closes, lapse != .dead else { return }
         if !hasRead {
-            // A connection's age counts from its first bytes: before them TLS is not done.
+            // A connection's age counts from its first bytes, because before them TLS is not finished.
             hasRead = true
             scheduleGoAway()
         }
         let isSound = unwrapInboundIn(data).withUnsafeReadableBytes { session.receive($0) }
         if !isSound {
-            // What the library has to say (a GOAWAY with the fault) leaves before the end.
+            // The library's last frames (a GOAWAY with the fault) are sent before the end.
             ending.closes = true
             flush()
         }
@@ -121,7 +121,7 @@ final class SimulatorConnection: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // A peer that breaks TLS or its socket is the peer's affair; the connection ends.
+        // If a peer breaks TLS or its socket, the connection just ends.
         context.close(promise: nil)
     }
 
@@ -190,7 +190,7 @@ extension SimulatorConnection: HTTP2ServerSessionEvents {
     }
 
     func received(_ request: SimulatedRequest, on stream: Int32) {
-        // What comes in one read with the request that killed the connection is not looked at.
+        // Bytes in the same read after the request that killed the connection are ignored.
         guard !ending.closes, !refused.contains(stream) else { return }
         requests += 1
         if lapse == .mute { return }
@@ -274,7 +274,7 @@ extension SimulatorConnection {
             session.submitReset(stream, code: code)
         case .resetAfterAnswer:
             session.submitAnswer(answer, on: stream)
-            // The library would drop the answer for the reset: the answer leaves first.
+            // The library would drop the answer because of the reset, so the answer is sent first.
             flush()
             session.submitReset(stream, code: 0)
         case .killedMidFrame:
@@ -290,13 +290,13 @@ extension SimulatorConnection {
         }
     }
 
-    /// Closes the socket below TLS, without a word.
+    /// Closes the socket below TLS, without a close message.
     func kill() {
         guard let context else { return }
         ending.closes = true
         context.flush()
         if let tls = try? context.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self) {
-            // Absent only where a test runs without TLS.
+            // Absent only if a test runs without TLS.
             tls.close(mode: .all, promise: nil)
         } else {
             context.close(promise: nil)

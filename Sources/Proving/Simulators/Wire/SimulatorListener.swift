@@ -34,13 +34,13 @@ final class SimulatorListener: Sendable {
         }
     }
 
-    /// Closes the listening socket; true if there was one. Connections are the owner's to close.
+    /// Closes the listening socket; true if there was one. The owner closes the connections.
     func stop() async {
         let channel = state.withLock { state in
             defer { state = nil }
             return state
         }
-        // It may be closed already; then there is nothing left to do.
+        // It may already be closed; then there is nothing left to do.
         try? await channel?.close().get()
     }
 
@@ -60,7 +60,7 @@ extension CertificateAuthority {
                 certificateChain: [.certificate(certificate)], privateKey: .privateKey(key))
             configuration.applicationProtocols = protocols
             configuration.minimumTLSVersion = .tlsv12
-            // A socket that is cut while the peer still writes takes a GOAWAY with it that was on its way.
+            // Closing a socket while the peer still writes would destroy a GOAWAY that is on its way.
             configuration.shutdownTimeout = .seconds(60)
             return try NIOSSLContext(configuration: configuration)
         } catch {

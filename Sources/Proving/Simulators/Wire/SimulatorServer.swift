@@ -28,7 +28,7 @@ extension PushSimulator {
     }
 }
 
-/// What a simulator stands on: its port, TLS, and the knobs of its connections.
+/// The base of a simulator: its port, TLS, and the knobs of its connections.
 final class SimulatorServer: Sendable {
     let board: KnobBoard
     private let listener: SimulatorListener
@@ -47,9 +47,9 @@ final class SimulatorServer: Sendable {
         wantedPort = port
     }
 
-    /// Binds the port; each connection speaks TLS, and behind it what `handler` makes.
+    /// Binds the port; each connection uses TLS, and above it the handler that `handler` makes.
     ///
-    /// - Parameter protocols: what ALPN offers, best first.
+    /// - Parameter protocols: those that ALPN offers, best first.
     /// - Returns: the port.
     /// - Throws: `.portNotFree`, `.certificateNotMade`, `.alreadyStarted`.
     func start(

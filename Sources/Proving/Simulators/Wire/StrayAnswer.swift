@@ -1,11 +1,11 @@
-/// An answer that a simulated service gives in the place of its judgement: one that is wrong for once, or a
-/// page of a proxy or a front end that stands before it.
+/// An answer that a simulated service gives instead of its judgement: a single wrong one, or a page of a
+/// proxy or front end before the service.
 public struct StrayAnswer: Sendable, Equatable {
     /// Which requests get it.
     public enum Choice: Sendable, Equatable {
-        /// So many requests from now on.
+        /// The next requests, this many.
         case next(Int)
-        /// Each request whose number this divides, counted from 1 since the knob was turned.
+        /// Each request whose number is a multiple of this, counted from 1 since the knob was set.
         case every(Int)
         /// Each request with this probability, 0 to 1.
         case share(Double)
@@ -21,7 +21,7 @@ public struct StrayAnswer: Sendable, Equatable {
     public var body: String
     /// Which requests get it.
     public var choice: Choice
-    /// Requests to this device token alone; `nil`: to all.
+    /// Only requests to this device token; `nil`: to all.
     public var address: String?
 
     /// - Parameter retryAfter: seconds or a date.
@@ -47,13 +47,13 @@ public struct StrayAnswer: Sendable, Equatable {
     }
 }
 
-/// Stray answers that are still to be given. The first that fits is.
+/// Stray answers that are still to be given. The first that matches is given.
 struct StrayAnswers {
-    /// So many are kept of a knob.
+    /// The most that a knob keeps.
     static let limit = 16
 
     private(set) var knob: [StrayAnswer]
-    /// Of each: requests that it could have been given to.
+    /// For each: how many requests could have got it.
     private var seen: [Int]
 
     init(_ knob: [StrayAnswer] = []) {
@@ -61,16 +61,16 @@ struct StrayAnswers {
         seen = self.knob.map { _ in 0 }
     }
 
-    /// Whether an answer hangs on the request's address.
+    /// Whether an answer depends on the request's address.
     var asksForAddress: Bool { knob.contains { $0.address != nil } }
 
-    /// Turns the knob; what stands as it stood goes on counting.
+    /// Sets the knob; unchanged answers go on counting.
     mutating func turn(_ knob: [StrayAnswer]) {
         if self.knob != Array(knob.prefix(Self.limit)) { self = StrayAnswers(knob) }
     }
 
     /// - Parameters:
-    ///   - address: of the request, where ``asksForAddress`` wants it.
+    ///   - address: of the request, if ``asksForAddress`` says so.
     ///   - random: 64 random bits.
     mutating func take(for address: String?, random: () -> UInt64) -> StrayAnswer? {
         for index in knob.indices where knob[index].address == nil || knob[index].address == address {
