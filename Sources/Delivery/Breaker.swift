@@ -110,7 +110,7 @@ package struct Breaker: Sendable {
             state = .open
             return .resumed
         }
-        guard isFault, state == .open, hasEnoughAddresses, hasEnoughWitnesses(now) else { return .none }
+        guard isFault, state == .open, blamesTargets(at: now) else { return .none }
         state = .halted(.targets)
         sparesRegistrations = true
         return .halted(.targets)
@@ -143,6 +143,12 @@ package struct Breaker: Sendable {
 
     /// A probe to somebody who was accepted lately was refused: the next probe goes to somebody else.
     package mutating func doubt(_ origin: Digest16) { accepted.forget(origin) }
+
+    /// Whether the answers since the last acceptance blame as many targets, of as many witnesses, as halt a
+    /// lane that is open.
+    func blamesTargets(at now: ContinuousClock.Instant) -> Bool {
+        hasEnoughAddresses && hasEnoughWitnesses(now)
+    }
 
     private var hasEnoughAddresses: Bool {
         Set(recent.compactMap { $0?.address }).count >= addresses

@@ -39,6 +39,23 @@ struct LaneHalt: Sendable {
     /// A push leaves: from a halted lane it is a probe, and the next probe waits.
     mutating func sent(at instant: ContinuousClock.Instant) { if isHalted { probes.sent(at: instant) } }
 
+    /// A probe was answered. Only what halted the lane makes the next ones rarer: an answer that does not
+    /// blame the credential of a lane that is halted for it proves nothing, but refuses nothing either, and
+    /// what is refused here asks nobody. Then the next one leaves as after the first fault: else each dead
+    /// token, and each address that somebody makes up, would cost everybody else a minute.
+    ///
+    /// Not where the service blames so many targets that they would halt an open lane: there each probe costs
+    /// a push.
+    mutating func hasten(
+        after answer: Answer, to probe: LaneQueue.Entry, at instant: ContinuousClock.Instant
+    ) {
+        guard isHalted, probe.isProbe else { return }
+        let isAnotherWord =
+            cause == .credential && answer.isAnswered && !Breaker.isCredentialFault(answer)
+            && !(Breaker.isTargetFault(answer) && breaker.blamesTargets(at: instant))
+        if isAnotherWord || answer.fate == .local { probes.hasten(at: instant) }
+    }
+
     /// Origins that were lately accepted.
     ///
     /// An origin whose probe was not accepted gets no further probe until it is accepted again, so each such
@@ -112,7 +129,8 @@ struct LaneHalt: Sendable {
     }
 }
 
-/// When what is halted probes: after a second, then after twice as long each time, up to a minute. A value.
+/// When what is halted probes: after a second, then after twice as long each time, up to a minute; anew after
+/// an answer that says nothing of what halted it (``LaneHalt``). A value.
 struct ProbePace: Sendable {
     private var next: ContinuousClock.Instant?
     /// Between the next probe and the one after it.
@@ -142,6 +160,12 @@ struct ProbePace: Sendable {
     mutating func sent(at instant: ContinuousClock.Instant) {
         next = instant + span
         span = min(span * 2, most)
+    }
+
+    /// The next probe leaves as if the halt began now, or when it would have left, if that is sooner.
+    mutating func hasten(at instant: ContinuousClock.Instant) {
+        next = min(next ?? instant, instant + first)
+        span = min(first * 2, most)
     }
 
     mutating func end() { (next, span) = (nil, first) }

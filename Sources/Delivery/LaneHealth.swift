@@ -115,6 +115,7 @@ struct LaneHealth: Sendable {
         case .slowed: actions.pace = .slowed
         case .few(let few): addresses.refuse(few, at: instant, random: random)
         }
+        halt.hasten(after: answer, to: entry, at: instant)
         if let others {
             judge(answer, of: entry, others: others, at: moment, &actions)
         } else if halt.heard(of: entry.push, at: instant) == .reopened {
