@@ -137,9 +137,9 @@ package struct Breaker: Sendable {
         return .reopened
     }
 
-    /// Whether the next target fault could halt the lane: then the caller should first say which origins
-    /// wait in it.
-    package var isNearHalt: Bool { state == .open && recent.count + 1 >= addresses }
+    /// Whether the next target fault could halt the lane, or would if nothing did yet: then the caller should
+    /// first say which origins wait in it.
+    package var isNearHalt: Bool { state != .halted(.targets) && recent.count + 1 >= addresses }
 
     /// A probe to somebody who was accepted lately was refused: the next probe goes to somebody else.
     package mutating func doubt(_ origin: Digest16) { accepted.forget(origin) }

@@ -6,6 +6,9 @@ struct LaneHalt: Sendable {
     private var probes: ProbePace
     /// A probe of the halted lane was told that the credential is for another environment alone.
     private(set) var isRefused = false
+    /// The last probe of a lane that is halted for its credential was the last of so many target faults as
+    /// would have halted it too.
+    private var blamesTargets = false
     /// When the probes that came back stand in their places again.
     private var turnsEnd: ContinuousClock.Instant?
     /// How long probes that came back wait for others when the lane goes on.
@@ -21,7 +24,9 @@ struct LaneHalt: Sendable {
     }
 
     var isHalted: Bool { breaker.state != .open }
-    var isForTargets: Bool { breaker.state == .halted(.targets) }
+    private var isForTargets: Bool { breaker.state == .halted(.targets) }
+    /// Whether it matters to the halt whose pushes come.
+    var hearsOfOrigins: Bool { isForTargets || blamesTargets }
     /// What halts it.
     var cause: Breaker.Cause? {
         switch breaker.state {
@@ -39,10 +44,11 @@ struct LaneHalt: Sendable {
     /// A push leaves: from a halted lane it is a probe, and the next probe waits.
     mutating func sent(at instant: ContinuousClock.Instant) { if isHalted { probes.sent(at: instant) } }
 
-    /// A probe was answered. Only what halted the lane makes the next ones rarer: an answer that does not
-    /// blame the credential of a lane that is halted for it proves nothing, but refuses nothing either, and
-    /// what is refused here asks nobody. Then the next one leaves as after the first fault: else each dead
-    /// token, and each address that somebody makes up, would cost everybody else a minute.
+    /// A probe was answered, and ``note(_:of:others:proofs:at:)`` has heard it, if it is to. Only what halted
+    /// the lane makes the next ones rarer: an answer that does not blame the credential of a lane that is
+    /// halted for it proves nothing, but refuses nothing either, and what is refused here asks nobody. Then
+    /// the next one leaves as after the first fault: else each dead token, and each address that somebody
+    /// makes up, would cost everybody else a minute.
     ///
     /// Not where the service blames so many targets that they would halt an open lane: there each probe costs
     /// a push.
@@ -50,10 +56,10 @@ struct LaneHalt: Sendable {
         after answer: Answer, to probe: LaneQueue.Entry, at instant: ContinuousClock.Instant
     ) {
         guard isHalted, probe.isProbe else { return }
-        let isAnotherWord =
-            cause == .credential && answer.isAnswered && !Breaker.isCredentialFault(answer)
-            && !(Breaker.isTargetFault(answer) && breaker.blamesTargets(at: instant))
-        if isAnotherWord || answer.fate == .local { probes.hasten(at: instant) }
+        guard answer.fate != .local else { return probes.hasten(at: instant) }
+        guard cause == .credential, answer.isAnswered, !Breaker.isCredentialFault(answer) else { return }
+        blamesTargets = Breaker.isTargetFault(answer) && breaker.blamesTargets(at: instant)
+        if !blamesTargets { probes.hasten(at: instant) }
     }
 
     /// Origins that were lately accepted.
@@ -95,7 +101,9 @@ struct LaneHalt: Sendable {
             answer, address: entry.address, origin: push.isDurable ? push.origin : nil,
             proofs: proofs, at: instant)
         switch change {
-        case .halted: probes.begin(at: instant)
+        case .halted:
+            probes.begin(at: instant)
+            blamesTargets = false
         case .resumed: goOn(instant)
         case .none, .reopened: break
         }
@@ -113,18 +121,25 @@ struct LaneHalt: Sendable {
         return change
     }
 
-    /// A halt with one or two origins as witnesses ends when another origin comes.
+    /// A halt for which one or two origins spoke does not outlast the coming of another. One for the
+    /// credential does, but target faults of one or two make its probes rare no longer.
     ///
     /// - Returns: whether that ended it.
     mutating func hear(of push: OwedPush, at instant: ContinuousClock.Instant) -> Bool {
-        isForTargets && heard(of: push, at: instant) == .reopened
+        guard hearsOfOrigins else { return false }
+        if heard(of: push, at: instant) == .reopened { return true }
+        if blamesTargets, !breaker.blamesTargets(at: instant) {
+            blamesTargets = false
+            probes.hasten(at: instant)
+        }
+        return false
     }
 
     /// The lane may send everything again. Probes that came back go last, or after a while: if one of them
     /// caused the halt, the other pushes have left before it does so again.
     private mutating func goOn(_ instant: ContinuousClock.Instant) {
         probes.end()
-        isRefused = false
+        (isRefused, blamesTargets) = (false, false)
         turnsEnd = instant + probesWait
     }
 }

@@ -115,12 +115,12 @@ struct LaneHealth: Sendable {
         case .slowed: actions.pace = .slowed
         case .few(let few): addresses.refuse(few, at: instant, random: random)
         }
-        halt.hasten(after: answer, to: entry, at: instant)
         if let others {
             judge(answer, of: entry, others: others, at: moment, &actions)
         } else if halt.heard(of: entry.push, at: instant) == .reopened {
             actions.breaker = .reopened
         }
+        halt.hasten(after: answer, to: entry, at: instant)
     }
 
     /// What an answer tells of the credential and of targets.
@@ -173,7 +173,7 @@ struct LaneHealth: Sendable {
     ///
     /// - Returns: whether that ended it.
     mutating func hear(of entries: [LaneQueue.Entry], at instant: ContinuousClock.Instant) -> Bool {
-        guard halt.isForTargets else { return false }
+        guard halt.hearsOfOrigins else { return false }
         return entries.contains { halt.hear(of: $0.push, at: instant) }
     }
 

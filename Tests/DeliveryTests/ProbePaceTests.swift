@@ -23,12 +23,12 @@ struct ProbePaceTests {
             LaneMoment(now: now, instant: instant, clock: .init(wall: now, judged: now, isDoubted: false))
         }
 
-        /// Pushes of three origins.
-        mutating func admit(_ numbers: ClosedRange<Int>) {
+        /// - Parameter origin: `nil`: of three.
+        mutating func admit(_ numbers: ClosedRange<Int>, origin: UInt64? = nil) {
             let entries = numbers.map { number in
                 entry(
                     samplePush(
-                        number, origin: UInt64(number % 3 + 1),
+                        number, origin: origin ?? UInt64(number % 3 + 1),
                         custodyEnds: UnixTime(seconds: 1_800_086_400)))
             }
             _ = lane.admit(entries, now: now, instant: instant)
@@ -63,9 +63,9 @@ struct ProbePaceTests {
 
     /// A lane whose credential was refused for so long that a minute passes between its probes; more pushes
     /// wait in it.
-    private func refused(_ limits: DeliveryLimits = DeliveryLimits()) throws -> Stage {
+    private func refused(_ limits: DeliveryLimits = DeliveryLimits(), origin: UInt64? = nil) throws -> Stage {
         var stage = Stage(limits)
-        stage.admit(1...3)
+        stage.admit(1...3, origin: origin)
         var seconds: [Int] = []
         while seconds.last != 60, seconds.count < 20 {
             let next = try stage.next()
@@ -73,7 +73,7 @@ struct ProbePaceTests {
             seconds.append(next.seconds)
         }
         #expect(seconds.suffix(7) == [1, 2, 4, 8, 16, 32, 60])
-        stage.admit(10...60)
+        stage.admit(10...60, origin: origin)
         return stage
     }
 
@@ -118,7 +118,24 @@ struct ProbePaceTests {
             seconds.append(next.seconds)
         }
         // Each of them has cost a push.
-        #expect(seconds == [60, 1, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60])
+        #expect(seconds == [60, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60, 60])
+    }
+
+    @Test("Who comes to a lane of which they were the only origin's does not wait for such probes")
+    func another() throws {
+        var limits = DeliveryLimits()
+        limits.breakerAddresses = 5
+        var stage = try refused(limits, origin: 7)
+        var seconds: [Int] = []
+        for _ in 0..<11 {
+            let next = try stage.next()
+            stage.answer(next.push, .badDeviceToken)
+            seconds.append(next.seconds)
+        }
+        #expect(seconds == [60, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60])
+        stage.admit(100...100, origin: 8)
+        let next = try stage.next()
+        #expect(next.seconds == 1)
     }
 
     @Test("What is refused here takes no probe from a lane that is halted for its targets either")
