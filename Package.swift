@@ -218,8 +218,8 @@ let application: [Target] = [
     library(
         "Relay/RelayProgram",
         [
-            "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "AtRest", "ZulipPush", "Delivery",
-            "Dialling", "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore",
+            "PushModel", "SealbellKit", "Primitives", "Secp256k1Keys", "WireFormats", "AtRest", "ZulipPush",
+            "Delivery", "Dialling", "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore",
             "PostgresStore", "HTTPIngress",
             "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "MarmotPublishing",
             "NostrIngress", "WebSocket",

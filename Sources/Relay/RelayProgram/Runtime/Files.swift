@@ -8,7 +8,7 @@ package import PushModel
 /// Why a file could not be read or written. Never holds a name: the caller knows it and decides whether to
 /// say it.
 package enum FileFault: String, Error, Sendable, CaseIterable {
-    case missing, forbidden, notAFile, tooLarge, exists, full, broken
+    case missing, forbidden, notAFile, tooLarge, exists, taken, full, broken
 
     /// What a person should do next.
     package var sentence: String {
@@ -18,6 +18,7 @@ package enum FileFault: String, Error, Sendable, CaseIterable {
         case .notAFile: "This is no regular file."
         case .tooLarge: "The file is larger than anything that belongs here."
         case .exists: "There is a file of that name already."
+        case .taken: "Another command works with it; try it again when that has ended."
         case .full: "There is no space left on the device."
         case .broken: "The system reports a fault while reading or writing; look at the disk."
         }
@@ -50,7 +51,7 @@ package func readSecret(_ path: String, limitBytes: Int) throws(FileFault) -> Se
 }
 
 /// Opens without waiting (a fifo would), and refuses what is no regular file.
-private func openFile(_ path: String) throws(FileFault) -> Int32 {
+func openFile(_ path: String) throws(FileFault) -> Int32 {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw FileFault(errno: errno) }
     var facts = stat()
@@ -61,7 +62,7 @@ private func openFile(_ path: String) throws(FileFault) -> Int32 {
     return descriptor
 }
 
-private func readAll(_ descriptor: Int32, limitBytes: Int) throws(FileFault) -> [UInt8] {
+func readAll(_ descriptor: Int32, limitBytes: Int) throws(FileFault) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: limitBytes + 1)
     var count = 0
     while count < bytes.count {
@@ -84,24 +85,35 @@ private func readAll(_ descriptor: Int32, limitBytes: Int) throws(FileFault) -> 
 ///
 /// - Parameter replacing: false refuses with `.exists` when the name is taken.
 func writeFile(_ path: String, _ bytes: some Collection<UInt8>, replacing: Bool) throws(FileFault) {
+    close(try writeHeldFile(path, bytes, replacing: replacing))
+}
+
+/// The same; the file is locked (flock(2)) before it has its name.
+///
+/// - Returns: its descriptor, which holds the lock until it is closed.
+func writeHeldFile(
+    _ path: String, _ bytes: some Collection<UInt8>, replacing: Bool
+) throws(FileFault) -> Int32 {
     let temporary = "\(path).\(getpid()).new"
     unlink(temporary)
     let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw FileFault(errno: errno) }
     do throws(FileFault) {
-        defer { close(descriptor) }
+        // Nobody else knows it yet; a file system without locks holds nothing for anybody.
+        _ = flock(descriptor, LOCK_EX | LOCK_NB)
         try writeAll(descriptor, Array(bytes))
         guard fsync(descriptor) == 0 else { throw FileFault(errno: errno) }
+        // `link` refuses a name that is taken; `rename` takes it over.
+        let failed = replacing ? rename(temporary, path) != 0 : link(temporary, path) != 0
+        if failed { throw FileFault(errno: errno) }
+        if !replacing { unlink(temporary) }
+        try syncFolder(of: path)
+        return descriptor
     } catch {
         unlink(temporary)
+        close(descriptor)
         throw error
     }
-    // `link` refuses a name that is taken; `rename` takes it over.
-    let failed = replacing ? rename(temporary, path) != 0 : link(temporary, path) != 0
-    let code = errno
-    if failed || !replacing { unlink(temporary) }
-    if failed { throw FileFault(errno: code) }
-    try syncFolder(of: path)
 }
 
 /// Writes over the beginning of a file that is there: where it has the blocks, a full disk takes that.

@@ -26,13 +26,7 @@ struct PlayedDeviceOptions: ParsableArguments {
 
     func path(_ shell: Shell) -> String { joinPath(shell.facts.workingDirectory, file) }
 
-    func wire(_ shell: Shell) throws(CommandFailure) -> NextcloudWire {
-        let file = ca.map { joinPath(shell.facts.workingDirectory, $0) }
-        return NextcloudWire(
-            authority: try file.map { (file) throws(CommandFailure) in
-                try CredentialShelf.read(file).reveal { Array($0) }
-            }, deadline: shell.patience)
-    }
+    func wire(_ shell: Shell) throws(CommandFailure) -> KitWire { try KitWire(direct: ca, shell) }
 }
 
 /// `sealbell device nextcloud register`.
@@ -81,31 +75,26 @@ struct DeviceRegisterCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let wire = try place.wire(shell)
-        var played = try playedDevice(shell)
-        var device = try played.device()
-        try played.tell(&device)
-        device.registerAgain()
+        let played = try playedDevice(shell)
+        let phone = played.phone(try played.device(), shell.world)
+        try played.tell(&phone.device)
+        phone.device.registerAgain()
         var isAsked = false
         // Bound: what the server can do, its registration, the relay, and the relay once more with the
         // account's name.
-        for _ in 0..<4 {
-            guard let call = device.due(at: shell.world.now()).first else { break }
-            try played.keep(device, place.path(shell))
-            let answer = await wire.answer(call)
-            device.answered(answer, to: call, at: shell.world.now())
-            try played.keep(device, place.path(shell))
-            if !isAsked {
+        try await phone.work(atMost: 4) { (call) throws(CommandFailure) in
+            [await wire.answer(call)]
+        } then: { (call, answers) throws(CommandFailure) in
+            guard let answer = answers.first else { return }
+            guard isAsked else {
                 isAsked = true
-                guard case .http(200, _, _) = answer else {
-                    throw CommandFailure(
-                        .unavailable, "server: \(Self.words(answer)) when asked what it can do.")
-                }
-            } else {
-                let isServer = call.http?.url.hasPrefix(played.server) ?? false
-                shell.out("\(isServer ? "server" : "relay"): \(Self.words(answer))")
+                if case .http(200, _, _) = answer { return }
+                throw CommandFailure(.unavailable, "server: \(answer.words) when asked what it can do.")
             }
+            let isServer = call.http?.url.hasPrefix(played.server) ?? false
+            shell.out("\(isServer ? "server" : "relay"): \(answer.words)")
         }
-        let status = device.status(at: shell.world.now())
+        let status = phone.device.status(at: shell.world.now())
         let cause = status.detail.flatMap { NextcloudError.Code(rawValue: $0) }
             .map { NextcloudError($0).sentence }
         switch status.state {
@@ -119,16 +108,12 @@ struct DeviceRegisterCommand: SealbellCommand {
         }
     }
 
-    static func words(_ answer: CallAnswer) -> String {
-        if case .http(let status, _, _) = answer { "HTTP \(status)" } else { "no answer" }
-    }
-
     /// The device of the state file, changed where options say so; a new one where there is no file.
     private func playedDevice(_ shell: Shell) throws -> PlayedDevice {
         let path = place.path(shell)
         let password = try passwordFile.map { try secret($0, shell) }
         let token = try tokenFile.map { try secret($0, shell) }
-        guard PlayedFile.isThere(path, limitBytes: PlayedDevice.limitBytes) else {
+        guard PlayedDevice.isThere(path) else {
             guard let server, let user, let password, let relay else {
                 throw CommandFailure(
                     .usage, "\(path) is not there yet: give --server, --user, --password-file and --relay.")
@@ -136,7 +121,7 @@ struct DeviceRegisterCommand: SealbellCommand {
             let kind = PlayedDevice.Kind(rawValue: app) ?? .talkAndroid
             return PlayedDevice(
                 kind, server: server, user: user, login: login ?? user, appPassword: password, relay: relay,
-                token: token ?? kind.inventToken(shell.world))
+                token: token ?? kind.inventToken(shell.world), HeldFile(path))
         }
         var played = try PlayedDevice(file: path)
         if let server { played.server = server }
@@ -162,20 +147,19 @@ struct DeviceUnregisterCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let wire = try place.wire(shell)
-        var played = try PlayedDevice(file: place.path(shell))
-        var device = try played.device()
-        do { try device.use(token: nil) } catch { throw CommandFailure(.failed, error.sentence) }
-        guard !device.isGone else { throw CommandFailure(.failed, "The device is not registered.") }
+        let played = try PlayedDevice(file: place.path(shell))
+        let phone = played.phone(try played.device(), shell.world)
+        do { try phone.device.use(token: nil) } catch { throw CommandFailure(.failed, error.sentence) }
+        guard !phone.device.isGone else { throw CommandFailure(.failed, "The device is not registered.") }
+        var isServer = true
         // Bound: one call to each of the two; what found no network stays in the state file.
-        for party in ["server", "relay"] {
-            guard let call = device.due(at: shell.world.now()).first else { break }
-            try played.keep(device, place.path(shell))
+        try await phone.work(atMost: 2) { (call) throws(CommandFailure) in
             let answer = await wire.answer(call)
-            shell.out("\(party): \(DeviceRegisterCommand.words(answer))")
-            device.answered(answer, to: call, at: shell.world.now())
+            shell.out("\(isServer ? "server" : "relay"): \(answer.words)")
+            isServer = false
+            return [answer]
         }
-        try played.keep(device, place.path(shell))
-        guard device.isGone else {
+        guard phone.device.isGone else {
             throw CommandFailure(.unavailable, "Not everything was taken back; run it again later.")
         }
         shell.out("unregistered")

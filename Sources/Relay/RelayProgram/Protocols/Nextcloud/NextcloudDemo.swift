@@ -1,4 +1,3 @@
-import NIOCore
 import NextcloudPush
 import PushModel
 import Simulators
@@ -59,7 +58,7 @@ struct NextcloudDemo: PhonesDemo {
 
     func converse(_ phone: Phone) async throws -> [DemoReport] {
         var cloud = try DemoCloud()
-        let wire = NextcloudWire(deadline: .milliseconds(patience.wholeMilliseconds))
+        let wire = KitWire(DirectWeb(), patience: patience)
         let account = cloud.account()
         var device = try NextcloudDevice(
             NextcloudLogin(
@@ -70,7 +69,7 @@ struct NextcloudDemo: PhonesDemo {
         try device.use(token: phone.token, calls: phone.calls)
         // A relay that ran before may have pinned another key of the first app password.
         let tokenID = Int64(UInt32.random(in: 1 ... .max))
-        try await register(&device, at: &cloud, tokenID: tokenID, wire)
+        device = try await registered(device, at: &cloud, tokenID: tokenID, wire)
 
         var reports: [DemoReport] = []
         for (number, push) in phone.pushes.enumerated() {
@@ -89,22 +88,21 @@ struct NextcloudDemo: PhonesDemo {
         return reports
     }
 
-    private func register(
-        _ device: inout NextcloudDevice, at cloud: inout DemoCloud, tokenID: Int64, _ wire: NextcloudWire
-    ) async throws {
+    private func registered(
+        _ device: NextcloudDevice, at cloud: inout DemoCloud, tokenID: Int64, _ wire: KitWire
+    ) async throws -> NextcloudDevice {
+        let phone = KitPhone(device, world)
         // Bound: what the server can do, its registration, the relay, and the relay once more with a proof.
-        for _ in 0..<4 {
-            guard let call = device.due(at: world.now()).first else { break }
-            let answer = try cloud.answer(call, tokenID: tokenID, now: world.now())
-            if let answer {
-                device.answered(answer, to: call, at: world.now())
-            } else {
-                device.answered(await wire.answer(call), to: call, at: world.now())
-            }
+        try await phone.work(atMost: 4) { (call) throws(CommandFailure) in
+            // What the server cannot read it does not answer.
+            let answer = try? cloud.answer(call, tokenID: tokenID, now: world.now())
+            if let answer { return [answer] }
+            return [await wire.answer(call)]
         }
-        guard device.status(at: world.now()).state == .active else {
+        guard phone.device.status(at: world.now()).state == .active else {
             throw DemoFault(words: "the device could not register")
         }
+        return phone.device
     }
 
     /// What each of them held in its hands.

@@ -4,7 +4,7 @@ import WireFormats
 
 /// A device that the command line plays, and what it keeps between two commands: a file of its own, for it
 /// holds an app password and the key that opens its notifications.
-struct PlayedDevice {
+struct PlayedDevice: KitParty {
     /// Apps that it can stand for: what they call themselves, and what their tokens look like.
     enum Kind: String, CaseIterable {
         case talkIOS = "talk-ios"
@@ -29,14 +29,16 @@ struct PlayedDevice {
 
         /// A token that no push service has given out.
         func inventToken(_ world: World) -> Secret {
-            guard takesCalls else { return PlayedFile.inventToken(isApple: isApple, world) }
+            guard takesCalls else { return world.inventToken(isApple: isApple) }
             return Secret("\(world.inventAppleToken()) \(world.inventAppleToken())".utf8)
         }
     }
 
     /// A file of this kind has some 4 KiB.
     static let limitBytes = 64 << 10
+    static let noun = "device"
 
+    let file: HeldFile
     var kind: Kind
     var server: String
     var user: String
@@ -79,65 +81,38 @@ struct PlayedDevice {
 
     // MARK: The file
 
-    /// - Throws: `CommandFailure` that names the file.
-    init(file: String) throws(CommandFailure) {
-        self = try PlayedFile.read(file, limitBytes: Self.limitBytes, "device") { try PlayedDevice($0) }
-    }
-
-    private init(_ members: [String: Secret]) throws {
-        func text(_ name: String) throws(FormatError) -> String {
-            guard let value = members[name] else { throw FormatError(.wrongType) }
-            return value.reveal { String(decoding: $0, as: UTF8.self) }
-        }
-        guard let kind = Kind(rawValue: try text("kind")), let password = members["app_password"],
-            let token = members["token"]
-        else { throw FormatError(.wrongType) }
-        self.kind = kind
-        server = try text("server")
-        user = try text("user")
-        login = try text("login")
-        appPassword = password
-        relay = try text("relay")
-        self.token = token
-        kept = members["device"]
+    init?(_ row: KitRow, _ file: HeldFile) {
+        guard let kind: Kind = row.word("kind"), let server = row.text("server"),
+            let user = row.text("user"), let login = row.text("login"), let relay = row.text("relay"),
+            let appPassword = row["app_password"], let token = row["token"]
+        else { return nil }
+        self.init(
+            kind, server: server, user: user, login: login, appPassword: appPassword, relay: relay,
+            token: token, file)
+        kept = row["device"]
     }
 
     init(
         _ kind: Kind, server: String, user: String, login: String, appPassword: Secret, relay: String,
-        token: Secret
+        token: Secret, _ file: HeldFile
     ) {
         (self.kind, self.server, self.user, self.login) = (kind, server, user, login)
-        (self.appPassword, self.relay, self.token) = (appPassword, relay, token)
+        (self.appPassword, self.relay, self.token, self.file) = (appPassword, relay, token, file)
     }
 
-    /// Writes the file with what the device keeps now.
-    ///
-    /// - Throws: `CommandFailure` that names the file.
-    mutating func keep(_ device: NextcloudDevice, _ file: String) throws(CommandFailure) {
-        kept = device.kept
-        try write(file)
+    var row: KitRow {
+        [
+            "kind": kind.rawValue, "server": server, "user": user, "login": login, "relay": relay,
+            "app_password": appPassword, "token": token, "device": kept
+        ]
     }
 
-    /// Writes the file, which its owner alone may read.
-    ///
-    /// - Throws: `CommandFailure` that names the file.
-    func write(_ file: String) throws(CommandFailure) {
-        var json = JSONWriter(reserving: Self.limitBytes)
-        json.beginObject()
-        for (name, text) in [
-            ("kind", kind.rawValue), ("server", server), ("user", user), ("login", login), ("relay", relay)
-        ] {
-            json.key(name)
-            json.string(text)
+    /// The device at work; what it keeps is written.
+    func phone(_ device: NextcloudDevice, _ world: World) -> KitPhone<NextcloudDevice> {
+        KitPhone(device, world) { (kept) throws(CommandFailure) in
+            var played = self
+            played.kept = kept
+            try played.write()
         }
-        for (name, secret) in [
-            ("app_password", appPassword), ("token", token), ("device", kept)
-        ] as [(String, Secret?)] {
-            guard let secret else { continue }
-            json.key(name)
-            secret.reveal { json.string(utf8: $0) }
-        }
-        json.endObject()
-        try replaceFile(file, json.takeSecret())
     }
 }

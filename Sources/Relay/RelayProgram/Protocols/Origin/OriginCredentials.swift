@@ -18,14 +18,14 @@ enum OriginCredentials {
     /// - Returns: `nil` where there is no file yet.
     /// - Throws: `CommandFailure` that names the file, and nothing of what it holds.
     static func read(_ file: String) throws(CommandFailure) -> (origin: ZulipOrigin, key: Secret)? {
-        guard PlayedFile.isThere(file, limitBytes: limitBytes) else { return nil }
+        guard KitFile.isThere(file, limitBytes: limitBytes) else { return nil }
         guard !FileChecks.isOpenToAll(file) else {
             throw CommandFailure(
                 .configuration, "origin.credentials (\(file)): \(FileChecks.openSentence)")
         }
-        return try PlayedFile.read(file, limitBytes: limitBytes, "credentials of an origin") { members in
-            guard let id = members["zulip_org_id"]?.reveal({ UUIDText($0) }),
-                let key = members["zulip_org_key"], key.count == ZulipLimits.organizationKeyBytes
+        return try KitFile.read(file, limitBytes: limitBytes, "credentials of an origin") { row in
+            guard let id = row["zulip_org_id"]?.reveal({ UUIDText($0) }),
+                let key = row["zulip_org_key"], key.count == ZulipLimits.organizationKeyBytes
             else { return nil }
             return (ZulipOrigin(id: id.text, key: key, version: version), key)
         }

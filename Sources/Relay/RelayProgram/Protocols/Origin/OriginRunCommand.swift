@@ -137,7 +137,7 @@ final class OriginWelcome: Service {
         if try await house.people.user(Self.user) == nil {
             let key = try await house.people.addUser(Self.user, realm: nil).key
             try write(key, to: file)
-        } else if !PlayedFile.isThere(file, limitBytes: 4_096) {
+        } else if !KitFile.isThere(file, limitBytes: 4_096) {
             try write(try await house.people.renewKey(of: Self.user, .apiKey), to: file)
         }
         shell.out("The origin has a user, \(Self.user). A phone of theirs:")

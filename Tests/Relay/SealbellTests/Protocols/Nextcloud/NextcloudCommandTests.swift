@@ -40,7 +40,7 @@ private final class PlayedServer: HTTPFace {
     func notify(_ notification: NextcloudNotification, _ relay: RunningRelay) async throws -> ProxyVerdict {
         let entries = try cloud.withLock { try $0.notify(notification, now: World.live.now()) }
         let call = cloud.withLock { $0.call(entries) }
-        let answer = await NextcloudWire(deadline: LocalCall.patience).answer(call)
+        let answer = await KitWire(DirectWeb(), patience: .seconds(600)).answer(call)
         return cloud.withLock { $0.read(answer, to: entries) }
     }
 

@@ -86,7 +86,7 @@ final class TestCloud: Sendable {
     }
 
     private func send(_ call: NextcloudCall) async throws -> NextcloudAnswer {
-        await NextcloudWire(deadline: LocalCall.patience).answer(call)
+        await KitWire(DirectWeb(), patience: .seconds(600)).answer(call)
     }
 
     /// Tells the user's devices something.

@@ -1,0 +1,177 @@
+import PushModel
+import WireFormats
+
+/// A party that the command line plays: a phone, or a phone and a sender. What it needs is kept in a file of
+/// its own between two commands, because some of it is secret.
+protocol KitParty {
+    /// A longer file is none of the party's.
+    static var limitBytes: Int { get }
+    /// What the file holds, as a sentence names it.
+    static var noun: String { get }
+
+    /// Where it is kept.
+    var file: HeldFile { get }
+    /// What is kept; ``init(_:_:)`` reads it.
+    var row: KitRow { get }
+    /// - Returns: `nil`, or throws, for what ``row`` did not write.
+    init?(_ row: KitRow, _ file: HeldFile) throws
+}
+
+extension KitParty {
+    /// The party of a file, which no other command has until this value is gone.
+    ///
+    /// - Throws: `CommandFailure` that names the file, and nothing of what it holds.
+    init(file path: String) throws(CommandFailure) {
+        let file = HeldFile(path)
+        let bytes: Secret
+        do throws(FileFault) { bytes = try file.read(limitBytes: Self.limitBytes) } catch {
+            throw CommandFailure(error == .taken ? .unavailable : .failed, "\(path): \(error.sentence)")
+        }
+        // The reason may be the file's own text.
+        guard let row = try? KitRow(bytes), let made = try? Self(row, file) else {
+            throw KitFile.foreign(path, Self.noun)
+        }
+        self = made
+    }
+
+    static func isThere(_ path: String) -> Bool { KitFile.isThere(path, limitBytes: limitBytes) }
+
+    /// Writes the file, which its owner alone may read.
+    ///
+    /// - Throws: `CommandFailure` that names the file.
+    func write() throws(CommandFailure) {
+        do throws(FileFault) { try file.write(row.text) } catch {
+            throw CommandFailure(.failed, "\(file.path): \(error.sentence)")
+        }
+    }
+}
+
+/// Files of texts, some of them secret.
+enum KitFile {
+    /// Reads a file that other processes may read and write meanwhile.
+    ///
+    /// - Parameter make: what the file holds out of its texts; `nil`: they are none of it.
+    /// - Throws: `CommandFailure` that names the file, and nothing of what it holds.
+    static func read<Found>(
+        _ path: String, limitBytes: Int, _ noun: String, make: (KitRow) -> Found?
+    ) throws(CommandFailure) -> Found {
+        let bytes: Secret
+        do throws(FileFault) { bytes = try readSecret(path, limitBytes: limitBytes) } catch {
+            throw CommandFailure(.failed, "\(path): \(error.sentence)")
+        }
+        // The reason may be the file's own text.
+        guard let row = try? KitRow(bytes), let made = make(row) else { throw foreign(path, noun) }
+        return made
+    }
+
+    /// Whether there is a file, whatever it holds and whether or not it can be read.
+    static func isThere(_ path: String, limitBytes: Int) -> Bool {
+        do throws(FileFault) {
+            _ = try readSecret(path, limitBytes: limitBytes)
+            return true
+        } catch {
+            return error != .missing
+        }
+    }
+
+    fileprivate static func foreign(_ path: String, _ noun: String) -> CommandFailure {
+        CommandFailure(.failed, "\(path): It holds no \(noun) of this command's.")
+    }
+}
+
+/// Texts by name, as a file keeps them: a JSON object. What is `nil` is not written.
+struct KitRow: ExpressibleByDictionaryLiteral {
+    private var members: [(name: String, value: Secret)]
+
+    init(dictionaryLiteral elements: (String, (any KitText)?)...) {
+        members = elements.compactMap { (name, value) in value?.kept.map { (name, $0) } }
+    }
+
+    /// - Throws: for what is no object of texts.
+    init(_ bytes: Secret) throws(FormatError) {
+        members = []
+        try bytes.reveal { (bytes) throws(FormatError) in
+            var reader = JSONReader(bytes, depthLimit: 2)
+            try read(&reader)
+            try reader.end()
+        }
+    }
+
+    private mutating func read(_ reader: inout JSONReader) throws(FormatError) {
+        try reader.beginObject()
+        while let name = try reader.nextMember() {
+            members.append((name.string(), try reader.readString().secret()))
+        }
+    }
+
+    /// Of a name that is there twice, the last.
+    subscript(name: String) -> Secret? { members.last { $0.name == name }?.value }
+
+    func text(_ name: String) -> String? { self[name]?.word }
+
+    /// A word of an enumeration.
+    func word<Word: RawRepresentable<String>>(_ name: String) -> Word? {
+        text(name).flatMap { Word(rawValue: $0) }
+    }
+
+    /// A member that is a list of rows itself; `nil` where there is none.
+    ///
+    /// - Parameter atMost: a longer list is none of the party's.
+    func rows(_ name: String, atMost limit: Int) throws(FormatError) -> [KitRow]? {
+        guard let text = self[name] else { return nil }
+        return try text.reveal { (bytes) throws(FormatError) in
+            var rows: [KitRow] = []
+            var reader = JSONReader(bytes, depthLimit: 2)
+            try reader.beginArray()
+            while try reader.nextElement() {
+                guard rows.count < limit else { throw FormatError(.wrongType) }
+                var row: KitRow = [:]
+                try row.read(&reader)
+                rows.append(row)
+            }
+            try reader.end()
+            return rows
+        }
+    }
+
+    /// As JSON.
+    var text: Secret {
+        var json = JSONWriter(reserving: 256 + 2 * bytes)
+        write(into: &json)
+        return json.takeSecret()
+    }
+
+    private var bytes: Int { members.reduce(0) { $0 + $1.name.utf8.count + $1.value.count + 8 } }
+
+    private func write(into json: inout JSONWriter) {
+        json.beginObject()
+        for (name, value) in members {
+            json.key(name)
+            value.reveal { json.string(utf8: $0) }
+        }
+        json.endObject()
+    }
+
+    /// A list of rows as JSON.
+    static func text(_ rows: [KitRow]) -> Secret {
+        var json = JSONWriter(reserving: 256 + 2 * rows.reduce(0) { $0 + $1.bytes })
+        json.beginArray()
+        for row in rows { row.write(into: &json) }
+        json.endArray()
+        return json.takeSecret()
+    }
+}
+
+/// What a ``KitRow`` keeps.
+protocol KitText { var kept: Secret? { get } }
+
+extension String: KitText { var kept: Secret? { Secret(utf8) } }
+extension Secret: KitText { var kept: Secret? { self } }
+extension Optional: KitText where Wrapped: KitText { var kept: Secret? { self?.kept } }
+
+extension World {
+    /// A token that no push service has given out.
+    func inventToken(isApple: Bool) -> Secret {
+        Secret((isApple ? inventAppleToken() : inventGoogleAddress("played")).utf8)
+    }
+}
