@@ -102,9 +102,7 @@ extension KitWire {
     /// - Parameter ca: a PEM file of the authority to trust instead of the system's.
     /// - Throws: `CommandFailure` that names the file.
     init(direct ca: String?, base: ServerURL? = nil, _ shell: Shell) throws(CommandFailure) {
-        let authority = try ca.map { (file) throws(CommandFailure) in
-            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).reveal { Array($0) }
-        }
+        let authority = try shell.content(of: ca)?.reveal { Array($0) }
         self.init(
             DirectWeb(authority: authority, base: base),
             patience: .nanoseconds(shell.patience.nanoseconds))

@@ -111,8 +111,8 @@ struct DeviceRegisterCommand: SealbellCommand {
     /// The device of the state file, changed where options say so; a new one where there is no file.
     private func playedDevice(_ shell: Shell) throws -> PlayedDevice {
         let path = place.path(shell)
-        let password = try passwordFile.map { try secret($0, shell) }
-        let token = try tokenFile.map { try secret($0, shell) }
+        let password = try shell.content(of: passwordFile)?.trimmed
+        let token = try shell.content(of: tokenFile)?.trimmed
         guard PlayedDevice.isThere(path) else {
             guard let server, let user, let password, let relay else {
                 throw CommandFailure(
@@ -132,10 +132,6 @@ struct DeviceRegisterCommand: SealbellCommand {
         if let token { played.token = token }
         return played
     }
-
-    private func secret(_ file: String, _ shell: Shell) throws(CommandFailure) -> Secret {
-        try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).trimmed
-    }
 }
 
 /// `sealbell device nextcloud unregister`.
@@ -149,7 +145,7 @@ struct DeviceUnregisterCommand: SealbellCommand {
         let wire = try place.wire(shell)
         let played = try PlayedDevice(file: place.path(shell))
         let phone = played.phone(try played.device(), shell.world)
-        do { try phone.device.use(token: nil) } catch { throw CommandFailure(.failed, error.sentence) }
+        try orFail { () throws(DeviceError) in try phone.device.use(token: nil) }
         guard !phone.device.isGone else { throw CommandFailure(.failed, "The device is not registered.") }
         var isServer = true
         // Bound: one call to each of the two; what found no network stays in the state file.
@@ -180,13 +176,11 @@ struct DeviceOpenCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let device = try PlayedDevice(file: place.path(shell)).device()
-        do throws(DeviceError) {
-            let delivered = try Delivered(json: shell.input(PlayedDevice.limitBytes))
-            shell.out(Self.text(try device.open(delivered, at: shell.world.now())))
-            return .done
-        } catch {
-            throw CommandFailure(.failed, error.sentence)
+        let opened = try orFail { () throws(DeviceError) in
+            try device.open(Delivered(json: shell.input(PlayedDevice.limitBytes)), at: shell.world.now())
         }
+        shell.out(Self.text(opened))
+        return .done
     }
 
     private static func text(_ opened: Opened<NextcloudContent>) -> String {

@@ -58,16 +58,14 @@ struct PlayedDevice: KitParty {
         let login = NextcloudLogin(
             serverURL: server, userID: user, loginName: login, appPassword: appPassword, proxyServer: relay,
             userAgent: kind.userAgent, voip: kind.takesCalls ? .strict : .none)
-        do throws(DeviceError) { return try NextcloudDevice(login, keeping: kept) } catch {
-            throw CommandFailure(.failed, error.sentence)
-        }
+        return try orFail { () throws(DeviceError) in try NextcloudDevice(login, keeping: kept) }
     }
 
     /// Tells it the token: of an app with calls two, with a blank between them.
     ///
     /// - Throws: `CommandFailure` for what no push service gives out.
     func tell(_ device: inout NextcloudDevice) throws(CommandFailure) {
-        do throws(DeviceError) {
+        try orFail { () throws(DeviceError) in
             let words = token.word.split(separator: " ", maxSplits: 1)
             guard kind.isApple, let alert = words.first else {
                 return try device.use(token: .fcm(token.word))
@@ -76,7 +74,7 @@ struct PlayedDevice: KitParty {
                 try DeviceToken.apns(hex: hex)
             }
             try device.use(token: .apns(hex: alert), calls: calls)
-        } catch { throw CommandFailure(.failed, error.sentence) }
+        }
     }
 
     // MARK: The file

@@ -37,34 +37,36 @@ struct PlayedPhoneOptions: ParsableArguments {
 
     func path(_ shell: Shell) -> String { joinPath(shell.facts.workingDirectory, file) }
 
-    /// The way to the phone's server.
+    /// The phone's device, and the way to its server.
     ///
     /// - Throws: `CommandFailure` for a URL, a key or a file that is none.
-    func wire(_ phone: PlayedPhone, _ shell: Shell) throws(CommandFailure) -> SessionWire {
-        let authority = try ca.map { (file) throws(CommandFailure) in
-            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).reveal { Array($0) }
-        }
-        return try SessionWire(phone, authority: authority, shell)
-    }
-
-    func device(_ phone: PlayedPhone, _ wire: SessionWire) throws(CommandFailure) -> SessionDevice {
-        try phone.device(wire.server, OnionCipher(rawValue: cipher) ?? .xchacha20)
+    func device(
+        _ phone: PlayedPhone, _ shell: Shell
+    ) throws(CommandFailure) -> (device: SessionDevice, wire: KitWire) {
+        let way = try SessionWire(phone, ca, shell)
+        return (try phone.device(way.server, OnionCipher(rawValue: cipher) ?? .xchacha20), way.wire)
     }
 
     /// Sends what the phone has to say, and prints what came of it.
     ///
+    /// - Returns: whether it had anything to say.
     /// - Throws: `CommandFailure` unless each call has succeeded.
+    @discardableResult
     func send(
-        _ calls: [Call], _ device: inout SessionDevice, _ wire: SessionWire, _ shell: Shell
-    ) async throws(CommandFailure) {
+        _ phone: KitPhone<SessionDevice>, _ wire: KitWire, _ shell: Shell
+    ) async throws(CommandFailure) -> Bool {
         var random = SystemRandomNumberGenerator()
-        for call in calls {
-            let answer = await wire.answer(call)
-            let taken = device.take(answer, to: call, at: shell.world.now(), using: &random)
+        var hasSaid = false
+        try await phone.work { (call) throws(CommandFailure) in
+            hasSaid = true
+            return [await wire.answer(call)]
+        } take: { (device, answer, call, now) throws(CommandFailure) in
+            let taken = device.take(answer, to: call, at: now, using: &random)
             if taken.server == nil, let failure = SessionWire.failure(answer) { throw failure }
             shell.out("relay: \(taken.server?.status.map { "HTTP \($0)" } ?? "no answer")")
             for verdict in taken.verdicts { shell.out(try Self.words(verdict)) }
         }
+        return hasSaid
     }
 
     private static func words(_ verdict: SessionVerdict) throws(CommandFailure) -> String {
@@ -123,37 +125,32 @@ struct DeviceSubscribeCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        var phone = try phone(shell)
-        let wire = try place.wire(phone, shell)
-        var device = try place.device(phone, wire)
-        try phone.tell(&device)
-        device.subscribeAgain()
+        let played = try played(shell)
+        let (device, wire) = try place.device(played, shell)
         // Kept before it is known anywhere: what the server then sends can be opened.
-        phone.keep(device)
-        try phone.write(place.path(shell))
-        let calls = device.due(at: shell.world.now())
+        let phone = KitPhone(device, shell.world, keep: played.keep)
+        try played.tell(&phone.device)
+        phone.device.subscribeAgain()
+        try played.keep(phone.device.kept)
         let account: AccountID
-        do { account = try phone.account.account } catch { throw CommandFailure(.failed, error.sentence) }
+        do { account = try played.account.account } catch { throw CommandFailure(.failed, error.sentence) }
         shell.out("account \(account.bytes.reveal { Hex.encode(Array($0)) })")
-        try await place.send(calls, &device, wire, shell)
-        phone.keep(device)
-        try phone.write(place.path(shell))
+        try await place.send(phone, wire, shell)
         return .done
     }
 
     /// The phone of the state file, changed where options say so; a new one where there is no file.
-    private func phone(_ shell: Shell) throws(CommandFailure) -> PlayedPhone {
+    private func played(_ shell: Shell) throws(CommandFailure) -> PlayedPhone {
         let path = place.path(shell)
-        let token = try tokenFile.map { (file) throws(CommandFailure) in
-            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).trimmed
-        }
+        let token = try shell.content(of: tokenFile)?.trimmed
         let named = service.flatMap(SessionService.init)
-        guard PlayedFile.isThere(path, limitBytes: PlayedPhone.limitBytes) else {
+        guard PlayedPhone.isThere(path) else {
             guard let server else {
                 throw CommandFailure(.usage, "\(path) is not there yet: give --server.")
             }
             return PlayedPhone(
-                named ?? .apns, server: Self.bare(server), onionKey: onionKey, token: token, shell.world)
+                named ?? .apns, server: Self.bare(server), onionKey: onionKey, token: token,
+                HeldFile(path), shell.world)
         }
         var phone = try PlayedPhone(file: path)
         if let server { phone.server = Self.bare(server) }
@@ -174,17 +171,16 @@ struct DeviceUnsubscribeCommand: SealbellCommand {
     @OptionGroup var place: PlayedPhoneOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        var phone = try PlayedPhone(file: place.path(shell))
-        let wire = try place.wire(phone, shell)
-        var device = try place.device(phone, wire)
-        try phone.tell(&device)
-        do { try device.use(token: nil) } catch { throw CommandFailure(.failed, error.sentence) }
-        let calls = device.due(at: shell.world.now())
-        guard !calls.isEmpty else { throw CommandFailure(.failed, "The phone is not subscribed.") }
+        let played = try PlayedPhone(file: place.path(shell))
+        let (device, wire) = try place.device(played, shell)
         // What fails leaves the file as it was, so that it can be tried again.
-        try await place.send(calls, &device, wire, shell)
-        phone.keep(device)
-        try phone.write(place.path(shell))
+        let phone = KitPhone(device, shell.world)
+        try played.tell(&phone.device)
+        try orFail { () throws(DeviceError) in try phone.device.use(token: nil) }
+        guard try await place.send(phone, wire, shell) else {
+            throw CommandFailure(.failed, "The phone is not subscribed.")
+        }
+        try played.keep(phone.device.kept)
         return .done
     }
 }
@@ -206,17 +202,13 @@ struct DeviceOpenSessionCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let phone = try PlayedPhone(file: place.path(shell))
-        let body =
-            try file.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
-            ?? shell.input(PlayedPhone.limitBytes)
-        let device = try place.device(phone, try place.wire(phone, shell))
-        do throws(DeviceError) {
-            let opened = try device.open(Delivered(json: body), at: shell.world.now())
-            for line in Self.lines(opened) { shell.out(line) }
-            return .done
-        } catch {
-            throw CommandFailure(.failed, error.sentence)
+        let body = try shell.content(of: file, orInputOf: PlayedPhone.limitBytes)
+        let device = try place.device(phone, shell).device
+        let opened = try orFail { () throws(DeviceError) in
+            try device.open(Delivered(json: body), at: shell.world.now())
         }
+        for line in Self.lines(opened) { shell.out(line) }
+        return .done
     }
 
     private static func lines(_ opened: Opened<SessionMessage>) -> [String] {

@@ -5,10 +5,12 @@ import WireFormats
 
 /// A phone of Session that the command line plays, and what it keeps between two commands: a file of its own,
 /// because it holds the account's key and the one that opens pushes.
-struct PlayedPhone {
+struct PlayedPhone: KitParty {
     /// A file of this kind has some 4 KiB.
     static let limitBytes = 64 << 10
+    static let noun = "phone"
 
+    let file: HeldFile
     /// The push server's URL, without a slash at its end.
     var server: String
     /// The server's public key in hexadecimal; `nil`: it is spoken to in the clear.
@@ -22,9 +24,12 @@ struct PlayedPhone {
     private var kept: Secret?
 
     /// An account and keys that are made anew.
-    init(_ service: SessionService, server: String, onionKey: String?, token: Secret?, _ world: World) {
-        (self.server, self.onionKey, self.service) = (server, onionKey, service)
-        self.token = token ?? PlayedFile.inventToken(isApple: service.isApple, world)
+    init(
+        _ service: SessionService, server: String, onionKey: String?, token: Secret?, _ file: HeldFile,
+        _ world: World
+    ) {
+        (self.server, self.onionKey, self.service, self.file) = (server, onionKey, service, file)
+        self.token = token ?? world.inventToken(isApple: service.isApple)
         seed = Secret(world.randomBytes(32))
     }
 
@@ -38,11 +43,9 @@ struct PlayedPhone {
     ///
     /// - Throws: `CommandFailure` where the options or the file make none.
     func device(_ server: SessionServer, _ cipher: OnionCipher) throws(CommandFailure) -> SessionDevice {
-        do {
-            var device = try SessionDevice(server, keeping: kept)
-            device.cipher = cipher
-            return device
-        } catch { throw CommandFailure(.failed, error.sentence) }
+        var device = try orFail { () throws(DeviceError) in try SessionDevice(server, keeping: kept) }
+        device.cipher = cipher
+        return device
     }
 
     /// Tells it token and account.
@@ -63,24 +66,30 @@ struct PlayedPhone {
         } catch { throw CommandFailure(.failed, "The account's key is none.") }
     }
 
-    mutating func keep(_ device: SessionDevice) { kept = device.kept }
+    /// Writes the file with what the device keeps now.
+    ///
+    /// - Throws: `CommandFailure` that names the file.
+    func keep(_ device: Secret) throws(CommandFailure) {
+        var phone = self
+        phone.kept = device
+        try phone.write()
+    }
 
     // MARK: The file
 
-    /// - Throws: `CommandFailure` that names the file.
-    init(file: String) throws(CommandFailure) {
-        self = try PlayedFile.read(file, limitBytes: Self.limitBytes, "phone") { PlayedPhone($0) }
+    init?(_ row: KitRow, _ file: HeldFile) {
+        guard let server = row.text("server"), let service: SessionService = row.word("service"),
+            let token = row["token"], let seed = row["seed"].flatMap(Self.decoded)
+        else { return nil }
+        (self.server, onionKey, self.service, self.file) = (server, row.text("onion_key"), service, file)
+        (self.token, self.seed, kept) = (token, seed, row["kept"])
     }
 
-    private init?(_ members: [String: Secret]) {
-        func text(_ name: String) -> String? {
-            members[name].map { $0.reveal { String(decoding: $0, as: UTF8.self) } }
-        }
-        guard let server = text("server"), let service = text("service").flatMap(SessionService.init),
-            let token = members["token"], let seed = members["seed"].flatMap(Self.decoded)
-        else { return nil }
-        (self.server, onionKey, self.service) = (server, text("onion_key"), service)
-        (self.token, self.seed, kept) = (token, seed, members["kept"])
+    var row: KitRow {
+        [
+            "server": server, "onion_key": onionKey, "service": service.rawValue, "token": token,
+            "seed": Secret(seed.reveal { Base64.encode($0) }), "kept": kept
+        ]
     }
 
     private static func decoded(_ text: Secret) -> Secret? {
@@ -92,35 +101,13 @@ struct PlayedPhone {
             }
         }
     }
-
-    /// Writes the file, which its owner alone may read.
-    ///
-    /// - Throws: `CommandFailure` that names the file.
-    func write(_ file: String) throws(CommandFailure) {
-        var json = JSONWriter(reserving: Self.limitBytes)
-        json.beginObject()
-        for (name, text) in [("server", server), ("onion_key", onionKey), ("service", service.rawValue)] {
-            guard let text else { continue }
-            json.key(name)
-            json.string(text)
-        }
-        let seed = Secret(seed.reveal { Base64.encode($0) })
-        for (name, secret) in [("token", token), ("seed", seed), ("kept", kept)] as [(String, Secret?)] {
-            guard let secret else { continue }
-            json.key(name)
-            secret.reveal { json.string(utf8: $0) }
-        }
-        json.endObject()
-        try replaceFile(file, json.takeSecret())
-    }
 }
 
 // MARK: - The network
 
-/// Brings a phone's calls to its push server, each over a connection of its own.
+/// The way to a phone's push server.
 struct SessionWire {
-    private let url: ServerURL
-    private let wire: LocalCall
+    let wire: KitWire
     let server: SessionServer
 
     static let keySentence = "--onion-key: 64 hexadecimal digits, as sealbell keys new session prints them."
@@ -129,29 +116,19 @@ struct SessionWire {
         text.utf8.count == 64 && text.utf8.allSatisfy { Hex.value(ofDigit: $0) != nil }
     }
 
-    /// - Parameter authority: PEM to trust instead of the system's.
-    /// - Throws: `CommandFailure` for a URL or a key that is none.
-    init(_ phone: PlayedPhone, authority: [UInt8]?, _ shell: Shell) throws(CommandFailure) {
-        guard let url = ServerURL(phone.server),
-            let wire = LocalCall(url: url.base, authority: authority, deadline: shell.patience)
-        else { throw CommandFailure(.usage, "--server: A URL such as https://push.acme.example.") }
-        (self.url, self.wire) = (url, wire)
+    /// - Parameter ca: a PEM file of the authority to trust instead of the system's.
+    /// - Throws: `CommandFailure` for a URL, a key or a file that is none.
+    init(_ phone: PlayedPhone, _ ca: String?, _ shell: Shell) throws(CommandFailure) {
+        // The server's address is the one of --server, with its port and path.
+        let url = ServerURL(phone.server)
+        wire = try KitWire(direct: ca, base: url, shell)
+        guard let host = url.flatMap({ LocalCall(url: $0.base) })?.host else {
+            throw CommandFailure(.usage, "--server: A URL such as https://push.acme.example.")
+        }
         do {
             let key = try phone.onionKey.map { (text) throws(DeviceError) in try RelayKey(text: text) }
-            server = try SessionServer(host: wire.host, key: key)
+            server = try SessionServer(host: host, key: key)
         } catch { throw CommandFailure(.usage, Self.keySentence) }
-    }
-
-    /// Makes a call; the server's address is the one of `--server`, with its port and path.
-    func answer(_ call: Call) async -> CallAnswer {
-        guard let http = call.http, let path = ServerURL(http.url)?.path else { return .none }
-        do throws(LocalCall.Fault) {
-            let answer = try await wire.ask(
-                http.method, url.path + path, headers: http.headers, body: http.body)
-            return .http(status: answer.status, body: Secret(answer.body))
-        } catch {
-            return .none
-        }
     }
 
     /// - Parameter answer: of an onion that the server has not answered.

@@ -58,14 +58,21 @@ struct SessionDemo: PhonesDemo {
     }
 
     func converse(_ phone: Phone) async throws -> [DemoReport] {
-        guard let wire = LocalCall(url: url) else { throw DemoFault(words: "the relay has no address") }
-        var device = try SessionDevice(
-            SessionServer(host: wire.host, key: RelayKey(text: Hex.encode(key.reveal { Array($0) }))))
-        try device.use(token: phone.token)
-        try device.watch(try WatchedAccount(phone.account))
+        guard let base = ServerURL(url), let host = LocalCall(url: url)?.host else {
+            throw DemoFault(words: "the relay has no address")
+        }
+        let device = try SessionDevice(
+            SessionServer(host: host, key: RelayKey(text: Hex.encode(key.reveal { Array($0) }))))
+        let played = KitPhone(device, world)
+        try played.device.use(token: phone.token)
+        try played.device.watch(try WatchedAccount(phone.account))
         // A storage node that is not yet shown the subscription tells of nothing, so it is waited for.
         let watching = network.notes()
-        try await subscribe(&device, wire)
+        let wire = KitWire(DirectWeb(base: base), patience: patience)
+        try await played.work { (call) throws(CommandFailure) in [await wire.answer(call)] }
+        guard played.device.status(at: world.now()).state == .active else {
+            throw DemoFault(words: "the relay did not subscribe it")
+        }
         guard await isWatched(watching) else {
             throw DemoFault(words: "no storage node took the subscription")
         }
@@ -82,7 +89,7 @@ struct SessionDemo: PhonesDemo {
         let delivery = try await first(of: phone.deliveries)
         var opened: Secret?
         let push = try Delivered(json: Secret(delivery.body))
-        if case .show(let found) = try device.open(push, at: world.now()) { opened = found.data }
+        if case .show(let found) = try played.device.open(push, at: world.now()) { opened = found.data }
         let isRight = opened.map { $0 == message } ?? false
         let id = phone.account.account.bytes.reveal { Hex.encode(Array($0.prefix(5))) }
         let token = "device token \(delivery.token.prefix(8))…"
@@ -105,20 +112,6 @@ struct SessionDemo: PhonesDemo {
         // What is no JSON has no such member.
         let json = try? JSONValue.parse(delivery.body)
         return (json?["message"]?["data"] ?? json)?["enc_payload"]?.string ?? ""
-    }
-
-    private func subscribe(_ device: inout SessionDevice, _ wire: LocalCall) async throws {
-        guard let call = device.due(at: world.now()).first, let http = call.http,
-            let path = ServerURL(http.url)?.path
-        else {
-            throw DemoFault(words: "the phone had nothing to say")
-        }
-        let answer = try await wire.ask(http.method, path, headers: http.headers, body: http.body)
-        device.answered(
-            .http(status: answer.status, body: Secret(answer.body)), to: call, at: world.now())
-        guard device.status(at: world.now()).state == .active else {
-            throw DemoFault(words: "the relay did not subscribe it")
-        }
     }
 
     private func isWatched(_ notes: AsyncStream<SessionNote>) async -> Bool {
