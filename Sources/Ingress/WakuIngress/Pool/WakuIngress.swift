@@ -4,8 +4,8 @@ import ServiceLifecycle
 import StatusPush
 import Synchronization
 
-/// The way in from the Waku network, over one node's REST interface: polls the node, and hands on what is of
-/// a followed topic. Answers leave by the ``WakuOutlet`` of the same node.
+/// The way in from the Waku network, over one node's REST interface: polls the node, and passes on messages
+/// of followed topics. The ``WakuOutlet`` of the same node sends the answers.
 ///
 /// A node forgets messages that it has returned, and loses those that it could not keep: after each gap, and
 /// at the start, the store is asked. So a message may come twice; it is passed on once.
@@ -41,7 +41,8 @@ package final class WakuIngress: Service {
 
     /// - Parameters:
     ///   - outlet: of the node that is polled.
-    ///   - topics: what is listened for; listening begins when it is known (``FollowedTopics/begin(with:)``).
+    ///   - topics: the topics to listen to; listening begins when they are known
+    ///     (``FollowedTopics/begin(with:)``).
     package init(
         beside outlet: WakuOutlet, topics: FollowedTopics, limits: WakuLimits = WakuLimits(), world: World,
         journal: Journal, take: @escaping Take
@@ -63,7 +64,7 @@ package final class WakuIngress: Service {
     private var metrics: WakuMetrics { outlet.metrics }
     private var seen: SeenMessages { outlet.seen }
 
-    /// Puts another way for messages in force.
+    /// Replaces the handler of messages.
     package func adopt(take: @escaping Take) { current.withLock { $0.take = take } }
 
     package var statistics: WakuStatistics {

@@ -48,9 +48,9 @@ public enum GiftWrap {
     /// Step 5: decrypts both layers and verifies the author. The content is read liberally, as deployed
     /// servers do, except for `push-v1`, whose specification forbids it.
     ///
-    /// - Parameter wrap: one that ``verify(_:)`` let pass.
-    /// - Throws: `.doesNotOpen`; `.malformedInside` for what is no event; `.wrongKind`; `.badSignature` of a
-    ///   seal or of a 446 that has or needs one; `.authorMismatch`; `.badRumorID`.
+    /// - Parameter wrap: one that ``verify(_:)`` accepted.
+    /// - Throws: `.doesNotOpen`; `.malformedInside` for content that is not an event; `.wrongKind`;
+    ///   `.badSignature` of a seal or of a 446 that has or needs one; `.authorMismatch`; `.badRumorID`.
     package static func open(_ wrap: NostrEvent, with pair: Secp256k1KeyPair) throws(MarmotError) -> Opened {
         let inner = try layer(in: wrap, with: pair)
         switch inner.kind {
@@ -99,7 +99,7 @@ public enum GiftWrap {
 
     // MARK: writing
 
-    /// What one layer needs beside its content.
+    /// What one layer needs besides its content.
     package struct Layer: Sendable {
         /// Seconds; up to two days back, never ahead (NIP-59).
         package var createdAt: Int64
@@ -129,7 +129,7 @@ public enum GiftWrap {
     /// Puts an event into a seal: kind 13, without tags, signed by the event's author.
     ///
     /// - Parameter author: the pair of the event's `pubkey`.
-    /// - Throws: `.tooMuchContent`; `.authorMismatch` when the event names another author.
+    /// - Throws: `.tooMuchContent`; `.authorMismatch` if the event names another author.
     package static func seal(
         _ rumor: NostrEvent, by author: Secp256k1KeyPair, to server: XOnlyKey, _ layer: Layer,
         prefix: NIP44.Prefix = .short

@@ -5,7 +5,7 @@ import WireFormats
 
 /// NIP-44 version 2: base64 of 0x02 ‖ nonce (32 bytes) ‖ ciphertext ‖ authenticator (32 bytes).
 ///
-/// Our own words for it are encrypt and decrypt: in Nostr rooms *seal* is an event of kind 13.
+/// We call it encrypt and decrypt, because in Nostr a *seal* is an event of kind 13.
 package enum NIP44 {
     /// Nonce of one message, random.
     package static let nonceBytes = 32
@@ -15,9 +15,9 @@ package enum NIP44 {
     private static let leastBytes = 99
     private static let leastCharacters = 132
 
-    /// How the plaintext's length is written in front of it.
+    /// The form of the length in front of the plaintext.
     package enum Prefix: Sendable {
-        /// Two bytes; up to 65,535 bytes of text. What every reader reads.
+        /// Two bytes; up to 65,535 bytes of text. Every reader understands it.
         case short
         /// Two zero bytes and four more, for texts of 65,536 bytes and up (since June 2026). Shorter texts
         /// are written as with `.short`.
@@ -36,7 +36,8 @@ package enum NIP44 {
     /// - Parameter nonce: 32 random bytes, never used twice with one key.
     /// - Returns: the payload, in base64.
     /// - Throws: `.malformedKey` for a key or nonce of another length; `.tooMuchContent` for an empty text,
-    ///   one that the prefix cannot tell, or one whose payload would exceed ``MarmotLimits/payloadBytes``.
+    ///   one whose length the prefix cannot express, or one whose payload would exceed
+    ///   ``MarmotLimits/payloadBytes``.
     package static func encrypt(
         _ plain: Secret, key: Secret, nonce: [UInt8], prefix: Prefix = .short
     ) throws(MarmotError) -> Secret {
@@ -67,7 +68,7 @@ package enum NIP44 {
     /// Decrypts a payload.
     ///
     /// - Parameter payload: base64.
-    /// - Throws: `.doesNotOpen`, whatever the reason; `.malformedKey` for a key of another length.
+    /// - Throws: `.doesNotOpen` for every reason; `.malformedKey` for a key of another length.
     package static func decrypt(_ payload: Secret, key: Secret) throws(MarmotError) -> Secret {
         guard key.count == 32 else { throw MarmotError(.malformedKey) }
         let bytes = try payload.reveal { (text) throws(MarmotError) in try decoded(text) }

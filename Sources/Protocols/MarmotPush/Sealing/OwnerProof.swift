@@ -6,9 +6,9 @@ import WireFormats
 /// Proof that a member of a group made a record (docs/conformance/marmot.md): a signature over the id of an
 /// event of kind 451 that is never published.
 package enum OwnerProof {
-    /// Which signatures a group takes.
+    /// Which signatures a group accepts.
     package enum Acceptance: Sendable {
-        /// Kind 451 alone.
+        /// Only kind 451.
         case current
         /// Also kind 450, and a signature over the record's digest, as groups of mid-2026 made them.
         case legacy

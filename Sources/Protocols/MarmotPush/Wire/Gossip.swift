@@ -5,9 +5,10 @@ import WireFormats
 /// The content of an inner event of kind 447 to 450 (docs/conformance/marmot.md): parsed and bounded, not yet
 /// verified.
 ///
-/// Who sent it, and from which leaf, comes from MLS and never from the event.
+/// MLS tells the sender and the leaf; the event is never trusted for them.
 package enum Gossip: Sendable {
-    /// 447 of the tag profiles: the sender's tokens, and a wish for everybody's. In `seed` there may be none.
+    /// 447 of the tag profiles: the sender's tokens, and a request for everybody's. In `seed` there may be no
+    /// tokens.
     case request(GossipProfile, own: [GossipToken], GossipReference)
     /// 448 of the tag profiles. `unusable`: entries that were ignored.
     case list(GossipProfile, [ListedToken], answering: GossipReference, unusable: Int)
@@ -23,8 +24,8 @@ package enum Gossip: Sendable {
     /// Recognises the profile from the event and takes it apart.
     ///
     /// - Parameter event: a rumor, as it came out of the MLS message.
-    /// - Throws: `.wrongKind`; `.malformedGossip` for a signature, an id that does not fit, or a shape of no
-    ///   profile; `.unknownVersion` for JSON of another version; `.tooLarge` for more tokens than allowed.
+    /// - Throws: `.wrongKind`; `.malformedGossip` for a signature, a wrong id, or a form that no profile has;
+    ///   `.unknownVersion` for JSON of another version; `.tooLarge` for more tokens than allowed.
     package init(reading event: NostrEvent) throws(MarmotError) {
         guard (NostrKind.tokenRequest...NostrKind.tokenRemoval).contains(event.kind) else {
             throw MarmotError(.wrongKind)

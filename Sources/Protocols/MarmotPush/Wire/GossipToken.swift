@@ -69,7 +69,7 @@ package enum GossipProfile: Sendable, Hashable, CaseIterable {
     }
 }
 
-/// A token and whose it is said to be.
+/// A token and its alleged owner.
 package struct ListedToken: Sendable {
     package let leaf: UInt32
     package let token: GossipToken
@@ -80,7 +80,7 @@ package struct ListedToken: Sendable {
     }
 }
 
-/// Which request a list answers: by its id, and in the seed text by its nonce too (§9, point 1).
+/// The request that a list answers, by its id and, in the seed text, by its nonce too (§9, point 1).
 package struct GossipReference: Sendable, Hashable {
     /// 32 bytes.
     package let id: [UInt8]?

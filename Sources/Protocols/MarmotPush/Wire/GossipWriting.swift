@@ -2,13 +2,12 @@ import PushModel
 package import Secp256k1Keys
 import WireFormats
 
-/// Inner events as ours are written: rumors for the caller to put into MLS messages
-/// (docs/conformance/marmot.md).
+/// Writes our inner events: rumors that the caller puts into MLS messages (docs/conformance/marmot.md).
 package enum GossipEvent {
-    /// 447 of a tag profile: asks for everybody's tokens and tells one's own.
+    /// 447 of a tag profile: asks for everybody's tokens and lists one's own.
     ///
     /// - Parameter tokens: of one format; in `mip05` exactly one.
-    /// - Parameter nonce: 32 hex digits; `seed` alone writes it.
+    /// - Parameter nonce: 32 hex digits; written in `seed` only.
     package static func request(
         _ tokens: [GossipToken], nonce: String?, author: XOnlyKey, at createdAt: Int64
     ) -> NostrEvent {
@@ -20,7 +19,7 @@ package enum GossipEvent {
     /// 448 of a tag profile; several if one would be too large for a group message. They are cut between
     /// leaves, because readers take what a list says about a leaf as complete.
     ///
-    /// A leaf whose tokens alone would be too large is left out, for its owner to say.
+    /// A leaf whose tokens alone would be too large is left out; its owner can send them.
     package static func lists(
         _ listed: [ListedToken], answering request: GossipReference, _ profile: GossipProfile,
         author: XOnlyKey, at createdAt: Int64
@@ -39,7 +38,7 @@ package enum GossipEvent {
         rumor(NostrKind.tokenUpdateOrRemoval, tokens.map { $0.tag() }, author, createdAt)
     }
 
-    /// 450 of `seed`, 449 of `mip05`: none of one's tokens hold any longer.
+    /// 450 of `seed`, 449 of `mip05`: withdraws all of one's tokens.
     package static func removal(
         _ profile: GossipProfile, author: XOnlyKey, at createdAt: Int64
     ) -> NostrEvent {
@@ -47,14 +46,14 @@ package enum GossipEvent {
             profile == .seed ? NostrKind.tokenRemoval : NostrKind.tokenUpdateOrRemoval, [], author, createdAt)
     }
 
-    /// 447 of `push-v1`: one's own records, or, with none, a request.
+    /// 447 of `push-v1`: one's own records, or, without any, a request.
     package static func records(
         _ records: [PushRecord], author: XOnlyKey, at createdAt: Int64
     ) -> NostrEvent {
         json(NostrKind.tokenRequest, records, .tokens, author, createdAt)
     }
 
-    /// 448 of `push-v1`; several when one would be too large, cut between leaves.
+    /// 448 of `push-v1`; several if one would be too large, cut between leaves.
     package static func recordLists(
         _ records: [PushRecord], author: XOnlyKey, at createdAt: Int64
     ) -> [NostrEvent] {

@@ -3,9 +3,9 @@ package import Secp256k1Keys
 import WireFormats
 
 /// An owner's statement in `push-v1` about one token: that it is valid, or no longer valid
-/// (docs/conformance/marmot.md). The owner's signature travels with it, so that others may pass it on.
+/// (docs/conformance/marmot.md). It carries the owner's signature, so that others may pass it on.
 package struct PushRecord: Sendable {
-    /// Whose token, of which push service, at which server: one record each is in force.
+    /// Owner, push service and server of a token: one record is in force for each such combination.
     package struct Key: Sendable, Hashable {
         package let member: XOnlyKey
         package let leaf: UInt32

@@ -69,7 +69,7 @@ public struct RelayList: Sendable {
     }
 }
 
-/// Proof to a relay of who is asking: an event of kind 22242 (NIP-42).
+/// Proves to a relay who is asking: an event of kind 22242 (NIP-42).
 package enum AuthEvent {
     /// Makes the event.
     ///
@@ -88,7 +88,7 @@ package enum AuthEvent {
 
     /// The relay's side: the key that has proved itself.
     ///
-    /// - Throws: `.wrongKind`; `.malformedEvent` when relay, challenge or time do not fit; `.badSignature`.
+    /// - Throws: `.wrongKind`; `.malformedEvent` if relay, challenge or time do not match; `.badSignature`.
     package static func check(
         _ event: NostrEvent, relay: String, challenge: String, now: Int64
     ) throws(MarmotError) -> XOnlyKey {

@@ -1,6 +1,6 @@
 package import PushModel
 
-/// A push service, by the name that servers know it by (§8.3).
+/// A push service, under the name that servers use for it (§8.3).
 package enum SessionService: String, Sendable, Hashable, CaseIterable {
     /// Apple's service.
     case apns

@@ -54,7 +54,7 @@ package struct WakuTopic: Sendable {
         [partitioned(of: key).id, personal(of: key).id]
     }
 
-    /// Where a key's owner publishes how to reach its devices.
+    /// Here the owner of a key publishes how to reach its devices.
     package static func contactCode(of key: PublicPoint) -> WakuTopic {
         WakuTopic(name: Secret(Array("0x".utf8) + Hex.encode(key.uncompressed).utf8 + "-contact-code".utf8))
     }

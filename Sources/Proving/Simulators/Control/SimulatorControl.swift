@@ -46,7 +46,7 @@ public final class SimulatorControl: Service {
         }
     }
 
-    /// Starts, unless that was done, and serves until graceful shutdown.
+    /// Starts, unless it is already started, and serves until graceful shutdown.
     ///
     /// - Throws: as ``start()``.
     public func run() async throws {

@@ -74,7 +74,7 @@ public final class NostrRelaySimulator: Service {
         }
     }
 
-    /// Starts, unless that was done, and serves until graceful shutdown.
+    /// Starts, unless it is already started, and serves until graceful shutdown.
     ///
     /// - Throws: as ``start()``.
     public func run() async throws {

@@ -18,7 +18,7 @@ public protocol PushSimulator: Service {
 }
 
 extension PushSimulator {
-    /// Starts, unless that was done, and serves until graceful shutdown.
+    /// Starts, unless it is already started, and serves until graceful shutdown.
     ///
     /// - Throws: as ``start()``.
     public func run() async throws {
