@@ -143,8 +143,8 @@ struct PageTests {
             """
         #expect(PageLinks.targets(page) == ["e.md", "e.md", "y/z.md#w"])
         #expect(PageLinks.anchors(page) == ["a-b-c", "a-d", "a-d-1"])
-        #expect(PageLinks.path("../a.md#b", from: "docs/guides/c.md") == "docs/a.md")
-        #expect(PageLinks.path("#b", from: "docs/c.md") == "docs/c.md")
+        #expect(PageLinks.path("../a.md#b", from: "pages/guides/c.md") == "pages/a.md")
+        #expect(PageLinks.path("#b", from: "pages/c.md") == "pages/c.md")
         #expect(PageLinks.anchor("a.md#b") == "b" && PageLinks.anchor("a.md") == nil)
         let walk = "`Sources/A.swift` (`B`, `c`) gives a `D` (`Sources/E.swift`, `F`)"
         #expect(
