@@ -9,24 +9,20 @@ import SealbellKit
 final class KitPhone<Device: PushDevice> {
     var device: Device
     private let world: World
-    private let keep: (Secret) throws(CommandFailure) -> Void
 
-    /// - Parameter keep: writes ``PushDevice/kept`` to where the next run finds it.
-    init(
-        _ device: Device, _ world: World, keep: @escaping (Secret) throws(CommandFailure) -> Void = { _ in }
-    ) {
-        (self.device, self.world, self.keep) = (device, world, keep)
-    }
+    init(_ device: Device, _ world: World) { (self.device, self.world) = (device, world) }
 
     /// Does what is due until nothing is.
     ///
     /// - Parameter most: calls that are made at most; those behind them are not made in this run.
+    /// - Parameter keep: writes ``PushDevice/kept`` to where the next run finds it.
     /// - Parameter send: carries a call out; the answers in their order, one as a rule.
     /// - Parameter take: brings the device an answer; that of an app where nothing is said.
     /// - Parameter then: what the person is told of a call, when its answers are kept.
     /// - Throws: what keeping and the parts throw; nothing more is done then.
     func work(
         atMost most: Int = .max, isolation: isolated (any Actor)? = #isolation,
+        keep: (Secret) throws(CommandFailure) -> Void = { _ in },
         send: (Call) async throws(CommandFailure) -> [CallAnswer],
         take: (inout Device, CallAnswer, Call, UnixTime) throws(CommandFailure) -> Void = {
             $0.answered($1, to: $2, at: $3)

@@ -1,7 +1,11 @@
+import NIOCore
 import PushModel
 import SealbellKit
 
 extension Shell {
+    /// How long an answer is waited for.
+    var wait: Duration { .nanoseconds(patience.nanoseconds) }
+
     /// What a file holds that an option names; `nil` where it was not given.
     ///
     /// - Throws: `CommandFailure` that names the file.

@@ -1,4 +1,5 @@
 import NIOCore
+import NIOPosix
 import PushModel
 import SealbellKit
 import WebClient
@@ -19,23 +20,33 @@ struct KitWire: Sendable {
     /// - Parameter patience: of whoever waits at a command line, for an answer that comes at once.
     init(_ web: any KitWeb, patience: Duration) { (self.web, self.patience) = (web, patience) }
 
-    /// - Throws: what kept the answer away; `.malformedURL` for a call that is none of HTTP.
-    func exchange(_ call: Call) async throws(WebError) -> WebAnswer {
-        guard let http = call.http else { throw WebError(.malformedURL) }
+    /// - Returns: an answer of none for a call that is none of HTTP.
+    func reply(to call: Call) async -> KitReply {
+        guard let http = call.http else { return KitReply(.none) }
         let isLong = call.patience > KitLimits.patience
-        return try await web.answer(http, within: isLong ? max(patience, call.patience) : patience)
+        do throws(WebError) {
+            let answer = try await web.answer(http, within: isLong ? max(patience, call.patience) : patience)
+            return KitReply(
+                .http(status: answer.status, retryAfter: answer.retryAfter, body: answer.body))
+        } catch { return KitReply(.none, error.code) }
     }
 
-    func answer(_ call: Call) async -> CallAnswer {
-        do throws(WebError) { return CallAnswer(try await exchange(call)) } catch { return .none }
-    }
+    func answer(_ call: Call) async -> CallAnswer { await reply(to: call).answer }
+}
+
+/// What came back over HTTP.
+struct KitReply: Sendable {
+    let answer: CallAnswer
+    /// Why nobody answered.
+    let fault: WebErrorCode?
+
+    init(_ answer: CallAnswer, _ fault: WebErrorCode? = nil) { (self.answer, self.fault) = (answer, fault) }
+
+    /// For the person at the terminal; nothing of the server's own.
+    var words: String { answer.words + (fault.map { ". \($0.sentence)" } ?? "") }
 }
 
 extension CallAnswer {
-    init(_ answer: WebAnswer) {
-        self = .http(status: answer.status, retryAfter: answer.retryAfter, body: answer.body)
-    }
-
     /// For the person at the terminal: `HTTP 200`, `no answer`.
     var words: String { if case .http(let status, _, _) = self { "HTTP \(status)" } else { "no answer" } }
 }
@@ -103,8 +114,24 @@ extension KitWire {
     /// - Throws: `CommandFailure` that names the file.
     init(direct ca: String?, base: ServerURL? = nil, _ shell: Shell) throws(CommandFailure) {
         let authority = try shell.content(of: ca)?.reveal { Array($0) }
+        self.init(DirectWeb(authority: authority, base: base), patience: shell.wait)
+    }
+}
+
+extension HTTPSFetch {
+    /// For a command.
+    ///
+    /// - Parameter ca: a PEM file of an authority to trust beside the system's.
+    convenience init(beside ca: String?, _ shell: Shell) {
         self.init(
-            DirectWeb(authority: authority, base: base),
-            patience: .nanoseconds(shell.patience.nanoseconds))
+            WebOptions(extraAuthorities: ca.map { [joinPath(shell.facts.workingDirectory, $0)] } ?? []),
+            group: MultiThreadedEventLoopGroup.singleton, world: shell.world)
+    }
+}
+
+extension KitWire {
+    /// - Parameter ca: a PEM file of an authority to trust beside the system's.
+    init(beside ca: String?, _ shell: Shell) {
+        self.init(HTTPSFetch(beside: ca, shell), patience: shell.wait)
     }
 }

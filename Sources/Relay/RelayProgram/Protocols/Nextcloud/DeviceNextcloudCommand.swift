@@ -76,13 +76,13 @@ struct DeviceRegisterCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let wire = try place.wire(shell)
         let played = try playedDevice(shell)
-        let phone = played.phone(try played.device(), shell.world)
+        let phone = KitPhone(try played.device(), shell.world)
         try played.tell(&phone.device)
         phone.device.registerAgain()
         var isAsked = false
         // Bound: what the server can do, its registration, the relay, and the relay once more with the
         // account's name.
-        try await phone.work(atMost: 4) { (call) throws(CommandFailure) in
+        try await phone.work(atMost: 4, keep: played.keep) { (call) throws(CommandFailure) in
             [await wire.answer(call)]
         } then: { (call, answers) throws(CommandFailure) in
             guard let answer = answers.first else { return }
@@ -144,12 +144,12 @@ struct DeviceUnregisterCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let wire = try place.wire(shell)
         let played = try PlayedDevice(file: place.path(shell))
-        let phone = played.phone(try played.device(), shell.world)
+        let phone = KitPhone(try played.device(), shell.world)
         try orFail { () throws(DeviceError) in try phone.device.use(token: nil) }
         guard !phone.device.isGone else { throw CommandFailure(.failed, "The device is not registered.") }
         var isServer = true
         // Bound: one call to each of the two; what found no network stays in the state file.
-        try await phone.work(atMost: 2) { (call) throws(CommandFailure) in
+        try await phone.work(atMost: 2, keep: played.keep) { (call) throws(CommandFailure) in
             let answer = await wire.answer(call)
             shell.out("\(isServer ? "server" : "relay"): \(answer.words)")
             isServer = false

@@ -105,12 +105,12 @@ struct PlayedDevice: KitParty {
         ]
     }
 
-    /// The device at work; what it keeps is written.
-    func phone(_ device: NextcloudDevice, _ world: World) -> KitPhone<NextcloudDevice> {
-        KitPhone(device, world) { (kept) throws(CommandFailure) in
-            var played = self
-            played.kept = kept
-            try played.write()
-        }
+    /// Writes the file with what the device keeps now.
+    ///
+    /// - Throws: `CommandFailure` that names the file.
+    func keep(_ device: Secret) throws(CommandFailure) {
+        var played = self
+        played.kept = device
+        try played.write()
     }
 }

@@ -49,15 +49,17 @@ struct PlayedPhoneOptions: ParsableArguments {
 
     /// Sends what the phone has to say, and prints what came of it.
     ///
+    /// - Parameter keep: writes what the device keeps.
     /// - Returns: whether it had anything to say.
     /// - Throws: `CommandFailure` unless each call has succeeded.
     @discardableResult
     func send(
-        _ phone: KitPhone<SessionDevice>, _ wire: KitWire, _ shell: Shell
+        _ phone: KitPhone<SessionDevice>, _ wire: KitWire, _ shell: Shell,
+        keep: (Secret) throws(CommandFailure) -> Void = { _ in }
     ) async throws(CommandFailure) -> Bool {
         var random = SystemRandomNumberGenerator()
         var hasSaid = false
-        try await phone.work { (call) throws(CommandFailure) in
+        try await phone.work(keep: keep) { (call) throws(CommandFailure) in
             hasSaid = true
             return [await wire.answer(call)]
         } take: { (device, answer, call, now) throws(CommandFailure) in
@@ -127,15 +129,15 @@ struct DeviceSubscribeCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let played = try played(shell)
         let (device, wire) = try place.device(played, shell)
-        // Kept before it is known anywhere: what the server then sends can be opened.
-        let phone = KitPhone(device, shell.world, keep: played.keep)
+        let phone = KitPhone(device, shell.world)
         try played.tell(&phone.device)
         phone.device.subscribeAgain()
+        // Kept before it is known anywhere: what the server then sends can be opened.
         try played.keep(phone.device.kept)
         let account: AccountID
         do { account = try played.account.account } catch { throw CommandFailure(.failed, error.sentence) }
         shell.out("account \(account.bytes.reveal { Hex.encode(Array($0)) })")
-        try await place.send(phone, wire, shell)
+        try await place.send(phone, wire, shell, keep: played.keep)
         return .done
     }
 

@@ -61,10 +61,13 @@ struct ZulipDemo: PhonesDemo {
         let login = try ZulipLogin(
             realmURL: "https://\(name)", userID: 7, email: "ada@example.org", apiKey: Secret("demo".utf8),
             relayKey: RelayKey(text: bouncerKey), bundleID: bundle)
-        var device = try ZulipDevice(login, keeping: nil, using: &random)
-        try device.use(token: phone.kind == .apns ? .apns(hex: phone.token) : .fcm(phone.token))
+        let played = KitPhone(try ZulipDevice(login), world)
+        try played.device.use(token: phone.kind == .apns ? .apns(hex: phone.token) : .fcm(phone.token))
         var server = ZulipDemoServer()
-        try server.register(&device, at: world.now(), using: &random)
+        try await played.work(atMost: ZulipDemoServer.calls) { (call) throws(CommandFailure) in
+            // What it says behind that is for a server with events.
+            server.registration == nil ? [server.answer(call)] : []
+        }
         guard let registration = server.registration, let keyID = server.pushKeyID, let key = server.pushKey
         else { throw DemoFault(words: "the device had nothing to register") }
         try await ask(origin.register(registration, realm: realm), wire, "registration")
@@ -79,7 +82,7 @@ struct ZulipDemo: PhonesDemo {
         guard let push = sealed.first else { throw DemoFault(words: "the origin sealed nothing") }
         try await ask(push, wire, "notification")
         let delivery = try await first(of: deliveries)
-        return [try look(phone, notification, delivery, device, realm: realm, of: name)]
+        return [try look(phone, notification, delivery, played.device, realm: realm, of: name)]
     }
 
     /// What each of them held in its hands.

@@ -94,7 +94,7 @@ struct DeviceJoinZulipCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let url = try ZulipLine.address(url)
         let path = place.path(shell)
-        let isNew = !PlayedFile.isThere(path, limitBytes: PlayedZulip.limitBytes)
+        let isNew = !PlayedZulip.isThere(path)
         var played = try isNew ? newPhone(shell) : PlayedZulip(file: path)
         if !isNew { try change(&played, shell) }
         let index = try await account(url, &played, shell)
@@ -146,8 +146,8 @@ struct DeviceJoinZulipCommand: SealbellCommand {
         }
         let service = service.flatMap(TokenKind.init) ?? .apns
         var played = PlayedZulip(
-            service, token: PlayedFile.inventToken(isApple: service == .apns, shell.world), appID: nil,
-            bouncerKey: bouncerKey ?? "")
+            service, token: shell.world.inventToken(isApple: service == .apns), appID: nil,
+            bouncerKey: bouncerKey ?? "", HeldFile(place.path(shell)))
         if bouncerKey == nil, let file { played.bouncerKey = try SandboxFacts.bouncerKey(file) }
         if service == .apns, appID == nil {
             guard let file else { throw CommandFailure(.usage, "With apns, give --app-id too.") }
@@ -159,15 +159,13 @@ struct DeviceJoinZulipCommand: SealbellCommand {
 
     /// What the options say of a phone.
     private func change(_ played: inout PlayedZulip, _ shell: Shell) throws(CommandFailure) {
-        let token = try tokenFile.map { (file) throws(CommandFailure) in
-            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).trimmed
-        }
+        let token = try shell.content(of: tokenFile)?.trimmed
         if let appID { played.appID = appID }
         if let bouncerKey { played.bouncerKey = bouncerKey }
         if let sandbox { played.sandbox = joinPath(shell.facts.workingDirectory, sandbox) }
         if let kind = service.flatMap(TokenKind.init), kind != played.service {
             played.service = kind
-            played.token = PlayedFile.inventToken(isApple: kind == .apns, shell.world)
+            played.token = shell.world.inventToken(isApple: kind == .apns)
         }
         if let token { played.token = token }
         guard played.service == .fcm || played.appID != nil else {
@@ -181,10 +179,7 @@ struct DeviceJoinZulipCommand: SealbellCommand {
     private func account(
         _ url: String, _ played: inout PlayedZulip, _ shell: Shell
     ) async throws(CommandFailure) -> Int {
-        var given = key.map { Secret($0.utf8) }
-        if let keyFile {
-            given = try CredentialShelf.read(joinPath(shell.facts.workingDirectory, keyFile)).trimmed
-        }
+        let given = try shell.content(of: keyFile)?.trimmed ?? key.map { Secret($0.utf8) }
         let known = played.accounts.firstIndex { $0.url == url && (user == nil || $0.user == user) }
         guard let user = user ?? known.map({ played.accounts[$0].user }),
             let apiKey = given ?? known.map({ played.accounts[$0].apiKey })
@@ -223,7 +218,7 @@ struct DeviceJoinZulipCommand: SealbellCommand {
     private func logIn(
         _ url: String, _ user: String, _ apiKey: Secret, _ shell: Shell
     ) async throws(CommandFailure) -> (realmURL: String, userID: Int64) {
-        let line = ZulipLine(url, user: user, apiKey: apiKey, try place.web(shell), shell)
+        let line = ZulipLine(url, user: user, apiKey: apiKey, try place.wire(shell))
         let settings = await line.settings()
         guard let facts = settings.success(limitBytes: ZulipLine.answerBytes) else {
             throw CommandFailure(.unavailable, "server: \(settings.words) when asked what it can do.")

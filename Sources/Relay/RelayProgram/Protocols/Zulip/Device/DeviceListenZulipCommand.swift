@@ -198,9 +198,7 @@ struct DeviceOpenZulipCommand: SealbellCommand {
         let directory = sandbox.map { joinPath(shell.facts.workingDirectory, $0) } ?? kept
         guard file == nil, let directory else {
             let named = file == "-" ? nil : file
-            let body =
-                try named.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
-                ?? shell.input(ZulipLimits.deliveredBytes + 1)
+            let body = try shell.content(of: named, orInputOf: ZulipLimits.deliveredBytes + 1)
             return try await phone.open(body) ? .done : .failed
         }
         let (opened, others) = try await phone.receive(try SandboxDeliveries(directory, shell))

@@ -60,10 +60,9 @@ struct DeviceTokenZulipCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         var played = try PlayedZulip(file: place.path(shell))
-        let given = try tokenFile.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
         played.token =
-            given?.trimmed ?? new.map { Secret($0.utf8) }
-            ?? PlayedFile.inventToken(isApple: played.service == .apns, shell.world)
+            try shell.content(of: tokenFile)?.trimmed ?? new.map { Secret($0.utf8) }
+            ?? shell.world.inventToken(isApple: played.service == .apns)
         let indices = played.accounts.indices.filter { !played.accounts[$0].isForgotten }
         let phone = try place.phone(played, shell)
         // Nothing is written before the library has taken the token.

@@ -4,13 +4,15 @@ import ZulipPush
 
 /// A phone with Zulip accounts that the command line plays, and what it keeps between two commands: a file of
 /// its own, because it holds API keys and the keys that open notifications.
-struct PlayedZulip {
+struct PlayedZulip: KitParty {
     /// What the library keeps of an account has 256 KiB at most, and some KiB as a rule. It is a text within
     /// a text here, so that each of its quotes is four bytes.
     static let limitBytes = 3 << 20
+    static let noun = "phone"
     /// Each that listens holds a connection, and a server on this machine is called over eight at most.
     static let accounts = 6
 
+    let file: HeldFile
     /// Which push service reaches it.
     var service: TokenKind
     /// As a push service would have given it.
@@ -49,93 +51,63 @@ struct PlayedZulip {
 
     /// - Throws: `CommandFailure` for a text that no push service gives out.
     func push() throws(CommandFailure) -> DeviceToken {
-        do throws(DeviceError) {
-            switch service {
-            case .apns: return try .apns(hex: token.word)
-            case .fcm: return try .fcm(token.word)
-            }
-        } catch { throw CommandFailure(.failed, error.sentence) }
+        try orFail { () throws(DeviceError) in
+            service == .apns ? try .apns(hex: token.word) : try .fcm(token.word)
+        }
     }
 
     // MARK: The file
 
-    /// - Throws: `CommandFailure` that names the file.
-    init(file: String) throws(CommandFailure) {
-        self = try PlayedFile.read(file, limitBytes: Self.limitBytes, "phone") { try PlayedZulip($0) }
-    }
-
-    init(_ service: TokenKind, token: Secret, appID: String?, bouncerKey: String) {
+    init(_ service: TokenKind, token: Secret, appID: String?, bouncerKey: String, _ file: HeldFile) {
         (self.service, self.token, self.appID, self.bouncerKey) = (service, token, appID, bouncerKey)
+        self.file = file
     }
 
-    private init?(_ members: [String: Secret]) throws {
-        guard let service = members["service"].flatMap({ TokenKind(rawValue: $0.played) }),
-            let token = members["token"], let key = members["bouncer_key"]?.played,
-            let kept = members["accounts"]
+    init?(_ row: KitRow, _ file: HeldFile) throws {
+        guard let service: TokenKind = row.word("service"), let token = row["token"],
+            let key = row.text("bouncer_key"),
+            let accounts = try row.rows("accounts", atMost: Self.accounts)
         else { return nil }
-        self.init(service, token: token, appID: members["app_id"]?.played, bouncerKey: key)
-        sandbox = members["sandbox"]?.played
-        seen = SeenDeliveries(members["seen"]?.played)
-        accounts = try PlayedFile.rows(kept, atMost: Self.accounts).map { row in
-            guard let account = Account(row) else { throw FormatError(.wrongType) }
-            return account
-        }
+        self.init(service, token: token, appID: row.text("app_id"), bouncerKey: key, file)
+        sandbox = row.text("sandbox")
+        seen = SeenDeliveries(row.text("seen"))
+        self.accounts = accounts.compactMap { Account($0) }
+        guard self.accounts.count == accounts.count else { return nil }
     }
 
-    /// Writes the file, which its owner alone may read.
-    ///
-    /// - Throws: `CommandFailure` that names the file.
-    func write(_ file: String) throws(CommandFailure) {
-        var inner = JSONWriter(reserving: 1 << 16)
-        inner.beginArray()
-        for account in accounts { PlayedFile.write(account.members, into: &inner) }
-        inner.endArray()
-        let kept = inner.takeSecret()
-        var json = JSONWriter(reserving: 1 << 14 + 2 * kept.count)
-        PlayedFile.write(
-            [
-                ("service", Secret(service.rawValue.utf8)), ("token", token),
-                ("app_id", appID.map { Secret($0.utf8) }), ("bouncer_key", Secret(bouncerKey.utf8)),
-                ("sandbox", sandbox.map { Secret($0.utf8) }), ("seen", Secret(seen.text.utf8)),
-                ("accounts", kept)
-            ], into: &json)
-        try replaceFile(file, json.takeSecret())
-    }
-}
-
-extension PlayedZulip.Account {
-    fileprivate init?(_ row: [String: Secret]) {
-        guard let url = row["url"]?.played, let user = row["user"]?.played, let apiKey = row["api_key"],
-            let realmURL = row["realm_url"]?.played, let userID = row["user_id"].flatMap({ Int64($0.played) })
-        else { return nil }
-        let profiles = ["profile", "spoken"].map { name in
-            row[name].map { ZulipProfile(rawValue: $0.played) }
-        }
-        // A word that is there and means nothing is of another version.
-        guard !profiles.contains(.some(nil)) else { return nil }
-        self.init(
-            url: url, user: user, apiKey: apiKey, profile: profiles[0] ?? nil,
-            requiresEncryption: row["require_e2ee"] != nil, isForgotten: row["forgotten"] != nil,
-            spoken: profiles[1] ?? nil, registration: row["registration"]?.played, realmURL: realmURL,
-            userID: userID, kept: row["device"])
-    }
-
-    fileprivate var members: [(name: String, value: Secret?)] {
-        let yes = Secret("yes".utf8)
-        return [
-            ("url", Secret(url.utf8)), ("user", Secret(user.utf8)), ("api_key", apiKey),
-            ("profile", profile.map { Secret($0.rawValue.utf8) }),
-            ("require_e2ee", requiresEncryption ? yes : nil), ("forgotten", isForgotten ? yes : nil),
-            ("spoken", spoken.map { Secret($0.rawValue.utf8) }),
-            ("registration", registration.map { Secret($0.utf8) }), ("realm_url", Secret(realmURL.utf8)),
-            ("user_id", Secret(String(userID).utf8)), ("device", kept)
+    var row: KitRow {
+        [
+            "service": service.rawValue, "token": token, "app_id": appID, "bouncer_key": bouncerKey,
+            "sandbox": sandbox, "seen": seen.text, "accounts": KitRow.text(accounts.map(\.row))
         ]
     }
 }
 
-extension Secret {
-    /// As a text of a played party's file.
-    fileprivate var played: String { reveal { String(decoding: $0, as: UTF8.self) } }
+extension PlayedZulip.Account {
+    fileprivate init?(_ row: KitRow) {
+        guard let url = row.text("url"), let user = row.text("user"), let apiKey = row["api_key"],
+            let realmURL = row.text("realm_url"), let userID = row.text("user_id").flatMap({ Int64($0) })
+        else { return nil }
+        let (profile, spoken): (ZulipProfile?, ZulipProfile?) = (row.word("profile"), row.word("spoken"))
+        // A word that is there and means nothing is of another version.
+        guard (profile == nil) == (row["profile"] == nil), (spoken == nil) == (row["spoken"] == nil) else {
+            return nil
+        }
+        self.init(
+            url: url, user: user, apiKey: apiKey, profile: profile,
+            requiresEncryption: row["require_e2ee"] != nil, isForgotten: row["forgotten"] != nil,
+            spoken: spoken, registration: row.text("registration"), realmURL: realmURL, userID: userID,
+            kept: row["device"])
+    }
+
+    fileprivate var row: KitRow {
+        [
+            "url": url, "user": user, "api_key": apiKey, "profile": profile?.rawValue,
+            "require_e2ee": requiresEncryption ? "yes" : nil, "forgotten": isForgotten ? "yes" : nil,
+            "spoken": spoken?.rawValue, "registration": registration, "realm_url": realmURL,
+            "user_id": String(userID), "device": kept
+        ]
+    }
 }
 
 /// The file beside the state that says whose phone it is: it belongs to no backup, so that data without it

@@ -1,5 +1,4 @@
 import ArgumentParser
-import WebClient
 import ZulipPush
 
 /// `--state`, `--ca`.
@@ -21,14 +20,13 @@ struct PlayedZulipPlace: ParsableArguments {
     }
 
     func phone(_ played: PlayedZulip, _ shell: Shell) throws(CommandFailure) -> ZulipPhone {
-        try ZulipPhone(played, file: path(shell), web: try web(shell), shell)
+        try ZulipPhone(played, try wire(shell), shell)
     }
 
-    func web(_ shell: Shell) throws(CommandFailure) -> HTTPSFetch {
-        let file = ca.map { joinPath(shell.facts.workingDirectory, $0) }
+    func wire(_ shell: Shell) throws(CommandFailure) -> KitWire {
         // Else every call would fail, and none would say why.
-        if let file { _ = try CredentialShelf.read(file) }
-        return ZulipLine.web(file, shell)
+        _ = try shell.content(of: ca)
+        return KitWire(beside: ca, shell)
     }
 
     /// What to type next.

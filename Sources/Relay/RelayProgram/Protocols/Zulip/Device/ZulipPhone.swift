@@ -1,6 +1,5 @@
-import NIOCore
 import PushModel
-import WebClient
+import SealbellKit
 import WireFormats
 import ZulipPush
 
@@ -11,12 +10,11 @@ actor ZulipPhone {
     /// Calls by which it has registered since the command began.
     private(set) var registrations = 0
     nonisolated let shell: Shell
-    private let file: String
-    private let web: HTTPSFetch
+    private let wire: KitWire
     private let marker: Secret
     private var random = SystemRandomNumberGenerator()
     /// Of the accounts that were looked at, by account.
-    private var devices: [Int: ZulipDevice] = [:]
+    private var phones: [Int: KitPhone<ZulipDevice>] = [:]
     /// Event queues that are open, by account.
     private var queues: [Int: Queue] = [:]
     /// What was said of each account's status last.
@@ -29,28 +27,26 @@ actor ZulipPhone {
     }
 
     /// - Throws: `CommandFailure` for a marker that cannot be read.
-    init(
-        _ played: PlayedZulip, file: String, web: HTTPSFetch, _ shell: Shell
-    ) throws(CommandFailure) {
-        (self.played, self.file, self.web, self.shell) = (played, file, web, shell)
-        marker = try PlayedMarker.keep(beside: file)
+    init(_ played: PlayedZulip, _ wire: KitWire, _ shell: Shell) throws(CommandFailure) {
+        (self.played, self.wire, self.shell) = (played, wire, shell)
+        marker = try PlayedMarker.keep(beside: played.file.path)
     }
 
-    func keep() throws(CommandFailure) { try played.write(file) }
+    func keep() throws(CommandFailure) { try played.write() }
 
     /// Takes an account out; those behind it move up.
     func remove(_ index: Int) {
         played.accounts.remove(at: index)
-        (devices, queues, said) = ([:], [:], [:])
+        (phones, queues, said) = ([:], [:], [:])
     }
 
-    func line(_ index: Int) -> ZulipLine { ZulipLine(played.accounts[index], web, shell) }
+    func line(_ index: Int) -> ZulipLine { ZulipLine(played.accounts[index], wire) }
 
-    /// The account's device, out of what was kept.
+    /// The account's device at work, out of what was kept.
     ///
     /// - Throws: `CommandFailure` for what it has not kept.
-    private func device(_ index: Int) throws(CommandFailure) -> ZulipDevice {
-        if let device = devices[index] { return device }
+    private func phone(_ index: Int) throws(CommandFailure) -> KitPhone<ZulipDevice> {
+        if let phone = phones[index] { return phone }
         let account = played.accounts[index]
         do throws(DeviceError) {
             let login = try ZulipLogin(
@@ -59,10 +55,14 @@ actor ZulipPhone {
                 bundleID: played.appID ?? Self.unusedBundle, serverURL: account.url,
                 profiles: account.profile.map { [$0] } ?? ZulipProfile.preference,
                 requireEndToEnd: account.requiresEncryption, marker: marker, asksForEvents: false)
-            return try ZulipDevice(login, keeping: account.kept, using: &random)
+            let device = try ZulipDevice(login, keeping: account.kept, using: &random)
+            let phone = KitPhone(device, shell.world)
+            phones[index] = phone
+            return phone
         } catch {
             let words =
-                error.code == .malformedKept ? "\(file) holds no phone of this command's" : error.sentence
+                error.code == .malformedKept
+                ? "\(played.file.path) holds no phone of this command's" : error.sentence
             throw CommandFailure(.failed, words)
         }
     }
@@ -70,24 +70,27 @@ actor ZulipPhone {
     /// A phone of FCM's has no bundle id, and tells none.
     private static let unusedBundle = "none"
 
-    /// Changes a device in one step, because other tasks do so between two.
-    @discardableResult
-    private func change<Result>(
-        _ index: Int, _ body: (inout ZulipDevice, UnixTime) throws(DeviceError) -> Result
-    ) throws(CommandFailure) -> Result {
-        var device = try device(index)
-        let result: Result
-        do throws(DeviceError) { result = try body(&device, shell.world.now()) } catch {
+    /// Changes a device; what it refuses changes nothing.
+    private func change(
+        _ index: Int, _ body: (inout ZulipDevice, UnixTime) throws(DeviceError) -> Void
+    ) throws(CommandFailure) {
+        let phone = try phone(index)
+        var device = phone.device
+        do throws(DeviceError) { try body(&device, shell.world.now()) } catch {
             throw CommandFailure(error.code == .malformedContent ? .unavailable : .failed, error.sentence)
         }
-        devices[index] = device
+        phone.device = device
+        note(device, index)
+    }
+
+    /// What the file has of a device.
+    private func note(_ device: ZulipDevice, _ index: Int) {
         played.accounts[index].kept = device.kept
         if case .encrypted(let profile) = device.route { played.accounts[index].spoken = profile }
-        return result
     }
 
     func status(_ index: Int) throws(CommandFailure) -> DeviceStatus {
-        try device(index).status(at: shell.world.now())
+        try phone(index).device.status(at: shell.world.now())
     }
 
     /// A line for the person, which names the account where there are several.
@@ -102,11 +105,11 @@ actor ZulipPhone {
     /// - Returns: how it registers at this server; `nil` where the server did not say what it can do.
     @discardableResult
     func start(_ index: Int) async throws(CommandFailure) -> ZulipRoute? {
-        devices[index] = nil
+        phones[index] = nil
         let token = try played.push()
         try change(index) { (device, _) throws(DeviceError) in try device.use(token: token) }
         try await work(index)
-        let route = try self.device(index).route
+        let route = try phone(index).device.route
         if let words = route.flatMap({ ZulipWords.sentence($0) }) { say(index, words) }
         return route
     }
@@ -118,27 +121,24 @@ actor ZulipPhone {
     @discardableResult
     func work(_ index: Int) async throws(CommandFailure) -> [Int?] {
         var told: [Int?] = []
-        // Ends: what is answered is not due again at once, and a call that nobody answers waits.
-        while true {
-            let calls = try change(index) { (device, now) in device.due(at: now, using: &random) }
+        let phone = try phone(index)
+        try await phone.work { (_) throws(CommandFailure) in
+            note(phone.device, index)
             try keep()
-            guard !calls.isEmpty else { return told }
-            for call in calls {
-                guard let http = call.http else { continue }
-                note(http, index)
-                let answer = await line(index).make(http)
-                let words = ZulipWords.call(http)
-                if words != "server" {
-                    say(index, "\(words): \(answer.words)")
-                    told.append(answer.status)
-                } else if answer.status != 200 {
-                    say(index, "server: \(answer.words) when asked what it can do")
-                }
-                try change(index) { (device, now) in
-                    device.answered(answer.ofCall, to: call, at: now, using: &random)
-                }
+        } send: { (call) throws(CommandFailure) in
+            guard let http = call.http else { return [] }
+            note(http, index)
+            let reply = await wire.reply(to: call)
+            let words = ZulipWords.call(http)
+            if words != "server" {
+                say(index, "\(words): \(reply.words)")
+                told.append(reply.status)
+            } else if reply.status != 200 {
+                say(index, "server: \(reply.words) when asked what it can do")
             }
+            return [reply.answer]
         }
+        return told
     }
 
     /// How the server will know a registration that is told.
@@ -163,7 +163,7 @@ actor ZulipPhone {
     func forget(_ index: Int) async throws(CommandFailure) -> [Int?] {
         try change(index) { (device, _) throws(DeviceError) in try device.use(token: nil) }
         let told = try await work(index)
-        devices[index] = nil
+        phones[index] = nil
         played.accounts[index].kept = nil
         played.accounts[index].isForgotten = true
         played.accounts[index].registration = nil
@@ -203,7 +203,7 @@ actor ZulipPhone {
         case events
         /// The server does not know the queue any more, or there was none.
         case over
-        case unanswered(ZulipLine.Answer)
+        case unanswered
     }
 
     /// Waits for the next events.
@@ -220,9 +220,7 @@ actor ZulipPhone {
             }
             return .events
         }
-        // As above: no JSON has no code.
-        let json = answer.body.reveal { try? JSONValue.parse($0, limitBytes: ZulipLine.answerBytes) }
-        guard json?["code"]?.string == "BAD_EVENT_QUEUE_ID" else { return .unanswered(answer) }
+        guard answer.json(limitBytes: ZulipLine.answerBytes)?["code"]?.string == "BAD_EVENT_QUEUE_ID" else { return .unanswered }
         queues[index] = nil
         return .over
     }
@@ -233,7 +231,7 @@ actor ZulipPhone {
         await line(index).close(queue.id)
     }
 
-    private func check(_ answer: ZulipLine.Answer, _ index: Int) async throws(CommandFailure) {
+    private func check(_ answer: KitReply, _ index: Int) async throws(CommandFailure) {
         guard answer.status == 401 else { return }
         try await see(index) { (device, now) throws(DeviceError) in device.seeRefusedLogin(at: now) }
         sayStatus(index)
@@ -242,7 +240,7 @@ actor ZulipPhone {
 
     /// Follows events until the registration is confirmed or refused, or the shell's patience is over.
     func settle(_ index: Int) async throws(CommandFailure) -> DeviceStatus {
-        let end = shell.world.instant() + .nanoseconds(shell.patience.nanoseconds)
+        let end = shell.world.instant() + shell.wait
         try await fetch(index)
         polling: while try status(index).state == .pending {
             let polled = await shell.world.untilEnd(end) { () -> Result<Polled, CommandFailure> in
@@ -273,7 +271,7 @@ actor ZulipPhone {
 
     /// The time has come that the device waits for.
     func tick(_ index: Int) async throws(CommandFailure) {
-        guard let due = try device(index).nextDue, due <= shell.world.now() else { return }
+        guard let due = try phone(index).device.nextDue, due <= shell.world.now() else { return }
         try await work(index)
     }
 
@@ -284,7 +282,7 @@ actor ZulipPhone {
     /// - Returns: whether it opened.
     func open(_ delivered: Secret) throws(CommandFailure) -> Bool {
         var all: [ZulipDevice] = []
-        for index in played.accounts.indices { all.append(try device(index)) }
+        for index in played.accounts.indices { all.append(try phone(index).device) }
         do throws(DeviceError) {
             let found = try ZulipDevice.open(Delivered(json: delivered), among: all, at: shell.world.now())
             shell.out("\(played.accounts[found.place].user): \(ZulipWords.text(found.opened.content))")
