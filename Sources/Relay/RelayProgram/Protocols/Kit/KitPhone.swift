@@ -1,16 +1,27 @@
 import PushModel
 import SealbellKit
 
+/// What is asked what is due, and is told what came of it: a device, or a sender that is an app itself.
+protocol KitTalker {
+    mutating func due(at now: UnixTime) -> [Call]
+    mutating func answered(_ answer: CallAnswer, to call: Call, at now: UnixTime)
+    var kept: Secret { get }
+}
+
 /// A device at work, as it is in every app: it says what is due, that is kept, done and answered, and kept
 /// again, until nothing is due.
 ///
 /// It belongs to the task or the actor that made it. While it waits for an answer that actor may change the
 /// device.
-final class KitPhone<Device: PushDevice> {
+final class KitPhone<Device: KitTalker> {
     var device: Device
     private let world: World
+    private let ahead: Duration
 
-    init(_ device: Device, _ world: World) { (self.device, self.world) = (device, world) }
+    /// - Parameter ahead: what is due in so long counts as due.
+    init(_ device: Device, _ world: World, ahead: Duration = .zero) {
+        (self.device, self.world, self.ahead) = (device, world, ahead)
+    }
 
     /// Does what is due until nothing is.
     ///
@@ -31,7 +42,7 @@ final class KitPhone<Device: PushDevice> {
     ) async throws(CommandFailure) {
         var made = 0
         while made < most {
-            let calls = device.due(at: world.now())
+            let calls = device.due(at: world.now() + ahead)
             try keep(device.kept)
             guard !calls.isEmpty else { return }
             for call in calls.prefix(most - made) {

@@ -114,3 +114,5 @@ struct PlayedDevice: KitParty {
         try played.write()
     }
 }
+
+extension NextcloudDevice: KitTalker {}

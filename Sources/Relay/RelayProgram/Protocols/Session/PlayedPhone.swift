@@ -158,3 +158,5 @@ struct SessionWire {
         }
     }
 }
+
+extension SessionDevice: KitTalker {}

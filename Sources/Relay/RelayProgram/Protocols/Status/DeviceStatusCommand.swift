@@ -1,6 +1,4 @@
 import ArgumentParser
-import NIOCore
-import NIOPosix
 import PushModel
 import Secp256k1Keys
 import StatusPush
@@ -35,44 +33,26 @@ struct PlayedMemberOptions: ParsableArguments {
     static let nodeSentence =
         "--node: An address such as http://127.0.0.1:8645; http:// only on this machine."
 
-    /// Does something over the member's node.
-    func converse<Found: Sendable>(
-        _ member: PlayedMember, _ shell: Shell, _ body: (NodeLine) async throws(NodeFault) -> Found
-    ) async throws(CommandFailure) -> Found {
+    /// The way to the member's node.
+    func line(_ member: PlayedMember, _ shell: Shell) async throws(CommandFailure) -> NodeLine {
         guard let node = WakuNode(member.node) else { throw CommandFailure(.usage, Self.nodeSentence) }
-        let authorities = ca.map { [joinPath(shell.facts.workingDirectory, $0)] } ?? []
-        let web = HTTPSFetch(
-            WebOptions(extraAuthorities: authorities), group: MultiThreadedEventLoopGroup.singleton,
-            world: shell.world)
         let line = NodeLine(
-            node: node, web: web, world: shell.world, patience: .nanoseconds(shell.patience.nanoseconds))
-        do throws(NodeFault) {
-            try await line.open()
-            return try await body(line)
-        } catch {
-            throw CommandFailure(.unavailable, "The Waku node does not do what it is asked.")
-        }
+            node: node, web: HTTPSFetch(beside: ca, shell), world: shell.world, patience: shell.wait)
+        try await line.open()
+        return line
     }
 
     /// Tells servers what is new, and prints what each has answered.
     ///
     /// - Throws: `CommandFailure` unless each has done it.
     func settle(
-        _ member: inout PlayedMember, _ device: StatusDevice, _ shell: Shell
+        _ member: PlayedMember, _ device: StatusDevice, _ shell: Shell
     ) async throws(CommandFailure) {
         var device = device
         // Kept before it is known anywhere: a version that a server has heard is not used again.
-        member.keep(device)
-        try member.write(path(shell))
-        let line = device
-        let (settled, events) = try await converse(member, shell) { (node) throws(NodeFault) in
-            var device = line
-            let events = try await node.settle(&device)
-            return (device, events)
-        }
-        device = settled
-        member.keep(device)
-        try member.write(path(shell))
+        try member.keep(device.kept)
+        let events = try await line(member, shell).settle(&device, keep: member.keep)
+        try member.keep(device.kept)
         for event in events { if let words = Self.words(event) { shell.out(words) } }
         for server in device.servers {
             switch server.condition {
@@ -148,32 +128,27 @@ struct DeviceRegisterStatusCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        var member = try member(shell)
-        do {
-            var device = try member.phone()
-            device.retry()
-            shell.out("account \(StatusKeyFile.publicText(try member.key.point))")
-            try await place.settle(&member, device, shell)
-        } catch let error as DeviceError {
-            throw CommandFailure(.failed, error.sentence)
-        }
+        let member = try member(shell)
+        var device = try orFail { () throws(DeviceError) in try member.phone() }
+        device.retry()
+        shell.out("account \(StatusKeyFile.publicText(try member.key.point))")
+        try await place.settle(member, device, shell)
         return .done
     }
 
     /// The member of the state file, changed where options say so; a new one where there is no file.
     private func member(_ shell: Shell) throws(CommandFailure) -> PlayedMember {
         let path = place.path(shell)
-        let token = try tokenFile.map { (file) throws(CommandFailure) in
-            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).trimmed
-        }
+        let token = try shell.content(of: tokenFile)?.trimmed
         let named = service.flatMap(DeviceToken.Service.init)
         let points = server.compactMap { StatusKeyFile.point($0) }
-        guard PlayedFile.isThere(path, limitBytes: PlayedMember.limitBytes) else {
+        guard PlayedMember.isThere(path) else {
             guard let node, !points.isEmpty else {
                 throw CommandFailure(.usage, "\(path) is not there yet: give --node and --server.")
             }
             let made = try PlayedMember(
-                named ?? .apns, node: node, servers: points, topic: topic ?? "", token: token, shell.world)
+                named ?? .apns, node: node, servers: points, topic: topic ?? "", token: token,
+                HeldFile(path), shell.world)
             try Self.check(made)
             return made
         }
@@ -202,17 +177,12 @@ struct DeviceUnregisterStatusCommand: SealbellCommand {
     @OptionGroup var place: PlayedMemberOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        var member = try PlayedMember(file: place.path(shell))
-        do {
-            guard try !member.phone(isToOpen: true).isGone else {
-                throw CommandFailure(.failed, "The phone is not registered.")
-            }
-            var device = try member.phone(isWanted: false)
-            device.retry()
-            try await place.settle(&member, device, shell)
-        } catch let error as DeviceError {
-            throw CommandFailure(.failed, error.sentence)
-        }
+        let member = try PlayedMember(file: place.path(shell))
+        let kept = try orFail { () throws(DeviceError) in try member.phone(isToOpen: true) }
+        guard !kept.isGone else { throw CommandFailure(.failed, "The phone is not registered.") }
+        var device = try orFail { () throws(DeviceError) in try member.phone(isWanted: false) }
+        device.retry()
+        try await place.settle(member, device, shell)
         return .done
     }
 }
@@ -246,33 +216,23 @@ struct DeviceSendStatusCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         guard let person = StatusKeyFile.point(to) else { throw CommandFailure(.usage, "--to is no key.") }
-        var member = try PlayedMember(file: place.path(shell))
-        let text =
-            try textFile.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
-            ?? shell.input(Self.textBytes)
-        let outcome: Settled?
-        do {
+        let member = try PlayedMember(file: place.path(shell))
+        let text = try shell.content(of: textFile, orInputOf: Self.textBytes)
+        var origin = try orFail { () throws(DeviceError) in
             var origin = try member.sender()
             // Ten seconds: whoever waits at a command line would rather wait than ask twice, on a slow
             // machine even longer. A late answer counts for a minute.
-            origin.answerWait = min(.nanoseconds(shell.patience.nanoseconds / 3), .seconds(45))
+            origin.answerWait = min(shell.wait / 3, .seconds(45))
             _ = try origin.notify(
                 StatusNotification(
                     messageID: Secret(shell.world.randomBytes(32)), .direct,
                     content: text.count > 0 ? text : nil),
                 to: [person], at: shell.world.now())
-            let ready = origin
-            let (kept, settled) = try await place.converse(member, shell) { (line) throws(NodeFault) in
-                var origin = ready
-                let settled = try await line.settle(&origin)
-                return (origin, settled)
-            }
-            member.keep(kept)
-            outcome = settled.first
-        } catch let error as DeviceError {
-            throw CommandFailure(.failed, error.sentence)
+            return origin
         }
-        try member.write(place.path(shell))
+        // What fails leaves the file as it was: whoever asks again sends it once.
+        let outcome = try await place.line(member, shell).settle(&origin).first
+        try member.keepOrigin(origin.kept)
         guard let outcome else { throw CommandFailure(.unavailable, "No server has answered.") }
         let phones = outcome.reached + outcome.missed
         guard phones > 0 else {
@@ -299,21 +259,19 @@ struct DeviceOpenStatusCommand: SealbellCommand {
     @OptionGroup var place: PlayedMemberOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        var member = try PlayedMember(file: place.path(shell))
-        let body =
-            try file.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
-            ?? shell.input(PlayedMember.limitBytes)
+        let member = try PlayedMember(file: place.path(shell))
+        let body = try shell.content(of: file, orInputOf: PlayedMember.limitBytes)
+        let delivered = try orFail { () throws(DeviceError) in try Delivered(json: body) }
         do {
             var device = try member.phone(isToOpen: true)
-            switch try device.open(try delivered(body), at: shell.world.now()) {
+            switch try device.open(delivered, at: shell.world.now()) {
             case .show(let message):
                 shell.out("message from \(message.author.map { StatusKeyFile.publicText($0) } ?? "nobody")")
                 if let text = message.content {
                     shell.out(text.reveal { String(decoding: $0, as: UTF8.self) })
                 }
                 device.stored(message)
-                member.keep(device)
-                try member.write(place.path(shell))
+                try member.keep(device.kept)
             case .fetch: shell.out("to fetch")
             case .ignore(.repeated): shell.out("ignored: it came before")
             case .remove, .update, .ignore: shell.out("ignored: the account wants no pushes")
@@ -326,9 +284,5 @@ struct DeviceOpenStatusCommand: SealbellCommand {
             shell.out("ignored: for another account")
             return .done
         }
-    }
-
-    private func delivered(_ body: Secret) throws(CommandFailure) -> Delivered {
-        do { return try Delivered(json: body) } catch { throw CommandFailure(.failed, error.sentence) }
     }
 }

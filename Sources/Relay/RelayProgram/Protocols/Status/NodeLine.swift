@@ -1,4 +1,5 @@
 import PushModel
+import SealbellKit
 import StatusPush
 import WakuIngress
 
@@ -22,76 +23,94 @@ struct NodeLine: Sendable {
     }
 
     /// Begins to hear. What the node had heard before is passed over.
-    func open() async throws(NodeFault) {
-        do throws(NodeFault) { _ = try await calls.messages { _ in false } } catch {
-            // Only a node that does not listen is told to: with each further time go-waku keeps every message
-            // once more.
-            guard case .status(404, _) = error else { throw error }
-            try await calls.subscribe()
+    func open() async throws(CommandFailure) {
+        try await ask { () throws(NodeFault) in
+            do throws(NodeFault) { _ = try await calls.messages { _ in false } } catch {
+                // Only a node that does not listen is told to: with each further time go-waku keeps every
+                // message once more.
+                guard case .status(404, _) = error else { throw error }
+                try await calls.subscribe()
+            }
         }
     }
 
-    func publish(_ message: WakuMessage) async throws(NodeFault) { try await calls.publish(message) }
+    private func ask<Found>(
+        _ body: () async throws(NodeFault) -> Found
+    ) async throws(CommandFailure) -> Found {
+        do throws(NodeFault) { return try await body() } catch {
+            throw CommandFailure(.unavailable, "The Waku node does not do what it is asked.")
+        }
+    }
+
+    /// Carries out what a device or a sender has to say.
+    func answers(to call: Call) async throws(CommandFailure) -> [CallAnswer] {
+        switch call.way {
+        case .publish(let message):
+            try await ask { () throws(NodeFault) in try await calls.publish(message) }
+            return [.taken]
+        case .history(let topic): return await history(of: topic).map { .waku($0) } + [.taken]
+        // What it is to follow it hears by `settle`; there are no others.
+        case .follow, .http, .say, .hear, .event, .lookUp: return [.taken]
+        }
+    }
 
     /// Tells servers until each of them has answered, and publishes the contact code.
     ///
+    /// - Parameter keep: writes what the device keeps.
     /// - Parameter isEnough: ends it before.
     /// - Returns: what the answers meant; servers that did not answer in time are left out.
     func settle(
-        _ device: inout StatusDevice, until isEnough: ([StatusInstallation.Event]) -> Bool = { _ in false }
-    ) async throws(NodeFault) -> [StatusInstallation.Event] {
+        _ device: inout StatusDevice, keep: (Secret) throws(CommandFailure) -> Void = { _ in },
+        until isEnough: ([StatusInstallation.Event]) -> Bool = { _ in false }
+    ) async throws(CommandFailure) -> [StatusInstallation.Event] {
         var events: [StatusInstallation.Event] = []
-        let end = world.instant() + patience
-        while true {
-            let due = device.due(at: world.now())
-            for call in due {
-                // What it is to follow it hears below.
-                if case .publish(let message) = call.way { try await calls.publish(message) }
-                device.answered(.taken, to: call, at: world.now())
-            }
-            let isWaiting = device.servers.contains { $0.condition == .waiting }
-            if due.isEmpty, !isWaiting || isEnough(events) { return events }
-            for message in try await heard(device.topics) {
-                if let event = device.heard(message, at: world.now()) { events.append(event) }
-            }
-            // One more round says what an answer made due.
-            guard world.instant() < end, await rest() else { return events }
+        let phone = KitPhone(device, world)
+        defer { device = phone.device }
+        try await settle(phone, keep: keep) { device in
+            !device.servers.contains { $0.condition == .waiting } || isEnough(events)
+        } hear: { device, message in
+            if let event = device.heard(message, at: world.now()) { events.append(event) }
         }
+        return events
     }
 
     /// Tells until what was to be told is settled.
     ///
     /// - Returns: what is settled in time.
-    func settle(_ origin: inout StatusOrigin) async throws(NodeFault) -> [Settled] {
+    func settle(_ origin: inout StatusOrigin) async throws(CommandFailure) -> [Settled] {
+        var settled: [Settled] = []
+        let phone = KitPhone(origin, world)
+        defer { origin = phone.device }
+        try await settle(phone, keep: { _ in }) { origin in
+            settled = origin.takeSettled()
+            return !settled.isEmpty
+        } hear: { origin, message in
+            origin.heard(message, at: world.now())
+        }
+        return settled
+    }
+
+    private func settle<Party: NodeTalker>(
+        _ phone: KitPhone<Party>, keep: (Secret) throws(CommandFailure) -> Void,
+        isOver: (inout Party) -> Bool, hear: (inout Party, WakuMessage) -> Void
+    ) async throws(CommandFailure) {
         let end = world.instant() + patience
         while true {
-            for call in origin.due(at: world.now()) {
-                switch call.way {
-                case .publish(let message): try await calls.publish(message)
-                case .history(let topic):
-                    for message in try await history(of: topic) {
-                        origin.answered(.waku(message), to: call, at: world.now())
-                    }
-                // What it is to follow it hears below; there are no others.
-                case .follow, .http, .say, .hear, .event, .lookUp: break
-                }
-                origin.answered(.taken, to: call, at: world.now())
-            }
+            try await phone.work(keep: keep, send: answers)
             // Not before: what is due for others is not said twice.
-            let settled = origin.takeSettled()
-            if !settled.isEmpty { return settled }
-            for message in try await heard(origin.topics) { origin.heard(message, at: world.now()) }
-            guard world.instant() < end, await rest() else { return [] }
+            if isOver(&phone.device) { return }
+            let ids = Set(phone.device.topics.compactMap { WakuTopic.id(ofContentTopic: $0) })
+            let heard = try await ask { () throws(NodeFault) in
+                try await calls.messages { ids.contains($0) }.messages
+            }
+            for one in heard { hear(&phone.device, one.message) }
+            // One more round says what an answer made due.
+            guard world.instant() < end, await rest() else { return }
         }
     }
 
-    private func heard(_ topics: [String]) async throws(NodeFault) -> [WakuMessage] {
-        let ids = Set(topics.compactMap { WakuTopic.id(ofContentTopic: $0) })
-        return try await calls.messages { ids.contains($0) }.messages.map(\.message)
-    }
-
     /// Of a node without a store there is none.
-    private func history(of topic: String) async throws(NodeFault) -> [WakuMessage] {
+    private func history(of topic: String) async -> [WakuMessage] {
         guard let id = WakuTopic.id(ofContentTopic: topic) else { return [] }
         let now = world.now()
         let range = Self.nanoseconds(now - Self.reach)...Self.nanoseconds(now + Self.reach)
@@ -124,3 +143,9 @@ struct NodeLine: Sendable {
         } catch { return false }
     }
 }
+
+/// A party that hears topics.
+private protocol NodeTalker: KitTalker { var topics: [String] { get } }
+
+extension StatusDevice: NodeTalker {}
+extension StatusOrigin: NodeTalker {}

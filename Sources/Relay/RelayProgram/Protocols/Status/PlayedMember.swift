@@ -5,10 +5,12 @@ import WireFormats
 
 /// A member of Status's network that the command line plays, phone and sender in one, and what it keeps
 /// between two commands: a file of its own, because it holds the account's key.
-struct PlayedMember {
+struct PlayedMember: KitParty {
     /// A sender keeps what it has learned of people.
     static let limitBytes = 4 << 20
+    static let noun = "member"
 
+    let file: HeldFile
     /// The URL of its Waku node.
     var node: String
     /// Push notification servers that it registers at.
@@ -26,19 +28,18 @@ struct PlayedMember {
     /// A key and an installation that are made anew.
     init(
         _ service: DeviceToken.Service, node: String, servers: [PublicPoint], topic: String,
-        token: Secret?, _ world: World
+        token: Secret?, _ file: HeldFile, _ world: World
     ) throws(CommandFailure) {
         (self.service, self.node, self.servers, self.topic) = (service, node, servers, topic)
-        self.token = token ?? PlayedFile.inventToken(isApple: service == .apns, world)
+        self.token = token ?? world.inventToken(isApple: service == .apns)
+        self.file = file
         secret = Secp256k1KeyPair.generate(world).secret
-        (device, origin) = (Secret([]), Secret([]))
-        do throws(DeviceError) {
-            keep(try StatusDevice(Self.setup(secret, servers, topic)))
+        (device, origin) = try orFail(.usage) { [secret] () throws(DeviceError) in
             var origin = try StatusOrigin(key: secret)
             // Whoever sends from the command line has asked for it.
             origin.isSending = true
-            keep(origin)
-        } catch { throw CommandFailure(.usage, error.sentence) }
+            return (try StatusDevice(Self.setup(secret, servers, topic)).kept, origin.kept)
+        }
     }
 
     // MARK: The member
@@ -77,54 +78,41 @@ struct PlayedMember {
 
     func sender() throws(DeviceError) -> StatusOrigin { try StatusOrigin(key: secret, keeping: origin) }
 
-    mutating func keep(_ device: StatusDevice) { self.device = device.kept }
-    mutating func keep(_ origin: StatusOrigin) { self.origin = origin.kept }
+    /// Writes the file with what the device keeps now.
+    ///
+    /// - Throws: `CommandFailure` that names the file.
+    func keep(_ device: Secret) throws(CommandFailure) {
+        var member = self
+        member.device = device
+        try member.write()
+    }
+
+    /// The same of the sender.
+    func keepOrigin(_ origin: Secret) throws(CommandFailure) {
+        var member = self
+        member.origin = origin
+        try member.write()
+    }
 
     // MARK: The file
 
-    /// - Throws: `CommandFailure` that names the file.
-    init(file: String) throws(CommandFailure) {
-        self = try PlayedFile.read(file, limitBytes: Self.limitBytes, "member") { PlayedMember($0) }
-    }
-
-    private init?(_ members: [String: Secret]) {
-        func text(_ name: String) -> String? {
-            members[name].map { $0.reveal { String(decoding: $0, as: UTF8.self) } }
-        }
-        let points = text("servers")?.split(separator: " ").map { StatusKeyFile.point(String($0)) } ?? []
-        guard let node = text("node"), let topic = text("topic"),
-            let service = text("service").flatMap(DeviceToken.Service.init),
-            let token = members["token"], let secret = members["key"]?.fromHex,
-            let device = members["device"], let origin = members["origin"],
-            !points.contains(nil)
+    init?(_ row: KitRow, _ file: HeldFile) {
+        let points = row.text("servers")?.split(separator: " ").map { StatusKeyFile.point(String($0)) } ?? []
+        guard let node = row.text("node"), let topic = row.text("topic"),
+            let service: DeviceToken.Service = row.word("service"),
+            let token = row["token"], let secret = row["key"]?.fromHex,
+            let device = row["device"], let origin = row["origin"], !points.contains(nil)
         else { return nil }
-        (self.node, self.topic, self.service) = (node, topic, service)
+        (self.node, self.topic, self.service, self.file) = (node, topic, service, file)
         (servers, self.token, self.secret) = (points.compactMap(\.self), token, secret)
         (self.device, self.origin) = (device, origin)
     }
 
-    /// Writes the file, which its owner alone may read.
-    ///
-    /// - Throws: `CommandFailure` that names the file.
-    func write(_ file: String) throws(CommandFailure) {
-        let kept = 6 * (device.count + origin.count + token.count)
-        var json = JSONWriter(reserving: 64 << 10 + kept)
-        json.beginObject()
-        let words = [
-            ("node", node), ("servers", servers.map { StatusKeyFile.publicText($0) }.joined(separator: " ")),
-            ("service", service.rawValue), ("topic", topic)
+    var row: KitRow {
+        [
+            "node": node, "servers": servers.map { StatusKeyFile.publicText($0) }.joined(separator: " "),
+            "service": service.rawValue, "topic": topic, "token": token, "key": secret.hexDigits,
+            "device": device, "origin": origin
         ]
-        for (name, text) in words {
-            json.key(name)
-            json.string(text)
-        }
-        for (name, text) in [
-            ("token", token), ("key", secret.hexDigits), ("device", device), ("origin", origin)
-        ] {
-            json.key(name)
-            text.reveal { json.string(utf8: $0) }
-        }
-        json.endObject()
-        try replaceFile(file, json.takeSecret())
     }
 }

@@ -164,8 +164,9 @@ final class StatusMember {
     /// Publishes what is due, and hears of nothing.
     func publish() async throws {
         for call in device.due(at: World.live.now()) {
-            if case .publish(let message) = call.way { try await line.publish(message) }
-            device.answered(.taken, to: call, at: World.live.now())
+            for answer in try await line.answers(to: call) {
+                device.answered(answer, to: call, at: World.live.now())
+            }
         }
     }
 

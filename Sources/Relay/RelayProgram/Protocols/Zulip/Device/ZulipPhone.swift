@@ -328,3 +328,5 @@ extension World {
         }
     }
 }
+
+extension ZulipDevice: KitTalker {}
