@@ -57,36 +57,31 @@ struct DeviceJoinMarmotCommand: SealbellCommand {
         let (index, isNew) = try group(&talk.phone, shell)
         let joined = talk.phone.groups[index]
         // Kept before anybody hears of it.
-        try talk.phone.write(place.path(shell))
+        try talk.phone.write()
         // In a group of its own making nobody has said anything.
         if place.group != nil || !isNew {
-            for line in try await talk.hear(index, answers: false).lines { shell.out(line) }
+            for line in try await talk.hear(index, answers: false) { shell.out(line) }
         }
         if isNew {
             try await talk.say([talk.event(PlayedGroup.Kind.joined, "", index)], index)
         }
-        let due = try talk.registration(index)
-        try talk.phone.write(place.path(shell))
-        try await talk.say(due, index)
-        try talk.phone.write(place.path(shell))
+        let said = try await talk.work(index)
         let code = joined.pair.secret.hexDigits.reveal { String(decoding: $0, as: UTF8.self) }
         shell.out("group \(joined.name), leaf \(joined.leaf(of: talk.phone.pair.publicKey))")
         if place.group == nil { shell.out("code \(code)") }
         let words = talk.phone.service == .none ? "asked" : "told its token"
-        shell.out(due.told == 0 ? "told nothing new" : words)
+        shell.out(said.told == 0 ? "told nothing new" : words)
         return .done
     }
 
     /// The phone of the state file, changed where options say so; a new one where there is no file.
     private func phone(_ shell: Shell) throws(CommandFailure) -> PlayedMarmot {
         let path = place.path(shell)
-        let token = try tokenFile.map { (file) throws(CommandFailure) in
-            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).trimmed
-        }
+        let token = try shell.content(of: tokenFile)?.trimmed
         let key = server.flatMap { XOnlyKey(hex: $0) }
         let named = (service.flatMap(PlayedMarmot.Service.init), format.flatMap(TokenFormat.init))
         var phone: PlayedMarmot
-        if PlayedFile.isThere(path, limitBytes: PlayedMarmot.limitBytes) {
+        if PlayedMarmot.isThere(path) {
             phone = try PlayedMarmot(file: path)
             if let relay = place.relay { phone.relay = relay }
             if let key { phone.server = key }
@@ -99,7 +94,7 @@ struct DeviceJoinMarmotCommand: SealbellCommand {
             }
             phone = PlayedMarmot(
                 named.0 ?? .apns, relay: relay, server: key, format: named.1 ?? .pushV1, token: token,
-                shell.world)
+                HeldFile(path), shell.world)
         }
         do throws(DeviceError) {
             var device = try phone.device(in: nil)

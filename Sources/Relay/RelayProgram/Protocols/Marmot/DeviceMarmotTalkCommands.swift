@@ -40,15 +40,15 @@ struct DeviceTriggerMarmotCommand: SealbellCommand {
         let index = try place.index(talk.phone)
         _ = try await place.settle(&talk, index, shell)
         try await talk.say([talk.event(PlayedGroup.Kind.text, text, index)], index)
-        try talk.phone.write(place.path(shell))
+        try talk.phone.write()
         do {
             let reports = try await talk.wake(index, tor: tor.flatMap { SOCKSAddress($0) })
-            try talk.phone.write(place.path(shell))
+            try talk.phone.write()
             if reports.isEmpty { shell.out("nobody to wake: no other phone has told its token") }
             for report in reports { Self.tell(report, shell) }
             return .done
         } catch let missed as Unreached {
-            try talk.phone.write(place.path(shell))
+            try talk.phone.write()
             for report in missed.reached + missed.servers { Self.tell(report, shell) }
             let sentences = Set(missed.servers.compactMap(\.sentence)).sorted()
             throw CommandFailure(.unavailable, lines: sentences)
@@ -94,7 +94,7 @@ struct DeviceListenMarmotCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let talk = try place.talk(shell)
         let index = try place.index(talk.phone)
-        let listener = MarmotListener(talk, index, file: place.path(shell), lines: lines, shell)
+        let listener = MarmotListener(talk, index, lines: lines, shell)
         let isDone = await withTaskGroup(of: Bool.self) { group in
             group.addTask { await talk.follow(index) { await listener.take($0) } }
             group.addTask {
@@ -115,16 +115,14 @@ struct DeviceListenMarmotCommand: SealbellCommand {
 private actor MarmotListener {
     private var talk: MarmotTalk
     private let index: Int
-    private let file: String
     private var left: Int?
     private let shell: Shell
     private nonisolated let end = Bell()
     private(set) var failure: CommandFailure?
 
-    init(_ talk: MarmotTalk, _ index: Int, file: String, lines: Int?, _ shell: Shell) {
+    init(_ talk: MarmotTalk, _ index: Int, lines: Int?, _ shell: Shell) {
         self.talk = talk
         self.index = index
-        self.file = file
         left = lines
         self.shell = shell
     }
@@ -136,11 +134,8 @@ private actor MarmotListener {
         var talk = self.talk
         var lines: [String] = []
         do throws(CommandFailure) {
-            let heard = try talk.take(events, index, answers: true)
-            lines = heard.lines
-            try talk.phone.write(file)
-            try await talk.say(heard.due, index)
-            try talk.phone.write(file)
+            lines = try talk.take(events, index, answers: true)
+            try await talk.work(index, ahead: MarmotLimits.answerDelay)
         } catch {
             failure = error
             end.ring()
@@ -173,9 +168,7 @@ struct DeviceOpenMarmotCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         var talk = try place.talk(shell)
-        let body =
-            try file.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
-            ?? shell.input(Self.pushBytes)
+        let body = try shell.content(of: file, orInputOf: Self.pushBytes)
         do throws(DeviceError) {
             _ = try talk.phone.device(in: nil).open(try Self.delivered(body), at: shell.world.now())
         } catch {
@@ -184,13 +177,13 @@ struct DeviceOpenMarmotCommand: SealbellCommand {
         shell.out("woken")
         var isNew = false
         for index in talk.phone.groups.indices {
-            for line in try await talk.hear(index, answers: false).lines {
+            for line in try await talk.hear(index, answers: false) {
                 shell.out(line)
                 isNew = true
             }
         }
         if !isNew { shell.out("nothing new") }
-        try talk.phone.write(place.path(shell))
+        try talk.phone.write()
         return .done
     }
 
@@ -215,13 +208,12 @@ struct DeviceLeaveMarmotCommand: SealbellCommand {
         let index = try place.index(talk.phone)
         let name = talk.phone.groups[index].name
         _ = try await talk.hear(index, answers: false)
-        let withdrawal = try talk.withdrawal(index)
         // What fails leaves the phone in the group, so that it can be tried again.
-        try await talk.say(withdrawal, index)
+        let said = try await talk.work(index, isWanted: false, keeps: false)
         try await talk.say([talk.event(PlayedGroup.Kind.left, "", index)], index)
         talk.phone.groups.remove(at: index)
-        try talk.phone.write(place.path(shell))
-        shell.out(withdrawal.told == 0 ? "left group \(name)" : "left group \(name), token taken back")
+        try talk.phone.write()
+        shell.out(said.told == 0 ? "left group \(name)" : "left group \(name), token taken back")
         return .done
     }
 }

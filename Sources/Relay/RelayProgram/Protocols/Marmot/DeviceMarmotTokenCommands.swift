@@ -19,7 +19,7 @@ struct DeviceGroupsMarmotCommand: SealbellCommand {
             return .done
         }
         for index in meant {
-            for line in try await talk.hear(index, answers: false).lines { shell.out(line) }
+            for line in try await talk.hear(index, answers: false) { shell.out(line) }
             let group = talk.phone.groups[index]
             let own = talk.phone.pair.publicKey
             shell.out("group \(group.name): \(group.members.count) members")
@@ -31,7 +31,7 @@ struct DeviceGroupsMarmotCommand: SealbellCommand {
                 shell.out("  leaf \(leaf): \(words)\(member == own ? ", this phone" : "")")
             }
         }
-        try talk.phone.write(place.path(shell))
+        try talk.phone.write()
         return .done
     }
 }
@@ -50,13 +50,12 @@ struct DeviceAskMarmotCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         var talk = try place.talk(shell)
         let index = try place.index(talk.phone)
-        for line in try await talk.hear(index, answers: false).lines { shell.out(line) }
-        let due = try talk.request(index)
-        guard due.told > 0 else {
+        for line in try await talk.hear(index, answers: false) { shell.out(line) }
+        let said = try await talk.work(index, keeps: false) { $0.askAgain() }
+        guard said.told > 0 else {
             throw CommandFailure(.failed, "The format \(talk.phone.format.rawValue) has no such request.")
         }
-        try await talk.say(due, index)
-        try talk.phone.write(place.path(shell))
+        try talk.phone.write()
         shell.out("asked")
         return .done
     }
@@ -73,10 +72,10 @@ struct DeviceShareMarmotCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         var talk = try place.talk(shell)
         let index = try place.index(talk.phone)
-        let due = try await place.settle(&talk, index, shell)
-        try talk.phone.write(place.path(shell))
-        shell.out(due?.told ?? 0 == 0 ? "told nothing new" : "told its token")
-        shell.out(due?.answers ?? 0 == 0 ? "nobody waits for an answer" : "answered")
+        let said = try await place.settle(&talk, index, shell)
+        try talk.phone.write()
+        shell.out(said.told == 0 ? "told nothing new" : "told its token")
+        shell.out(said.answers == 0 ? "nobody waits for an answer" : "answered")
         return .done
     }
 }

@@ -39,7 +39,7 @@ struct MarmotTalk {
         line = NostrPublisher(client: client, world: shell.world)
     }
 
-    var patience: Duration { .nanoseconds(shell.patience.nanoseconds) }
+    var patience: Duration { shell.wait }
     private var now: UnixTime { shell.world.now() }
 
     private static func filter(_ group: PlayedGroup) -> NostrFilter {
@@ -48,27 +48,12 @@ struct MarmotTalk {
 
     // MARK: hearing
 
-    /// What a command does with what it hears.
-    struct Heard {
-        /// Lines for the person.
-        var lines: [String] = []
-        /// What the phone has to say now, unless it was only to hear.
-        var due: Due?
-    }
-
-    /// A phone in a group, and what it has to say there.
-    struct Due {
-        fileprivate(set) var device: MarmotDevice
-        fileprivate let calls: [Call]
-        /// How many of them tell or ask for tokens, and how many tell others' tokens to who has asked.
-        let told, answers: Int
-    }
-
     /// Reads what was said in a group.
     ///
     /// - Parameter answers: whether requests of others are answered; else they wait for a command that does.
+    /// - Returns: lines for the person.
     /// - Throws: `CommandFailure` when the relay does not answer.
-    mutating func hear(_ index: Int, answers: Bool) async throws(CommandFailure) -> Heard {
+    mutating func hear(_ index: Int, answers: Bool) async throws(CommandFailure) -> [String] {
         let group = phone.groups[index]
         let wraps = await reader.stored(
             Self.filter(group), at: relay, proving: group.pair, within: patience)
@@ -86,11 +71,12 @@ struct MarmotTalk {
         } catch { return error.code == .cancelled }
     }
 
+    /// - Returns: lines for the person.
     /// - Throws: `CommandFailure` for a state file whose phone cannot be.
     mutating func take(
         _ wraps: [NostrEvent], _ index: Int, answers: Bool
-    ) throws(CommandFailure) -> Heard {
-        var heard = Heard()
+    ) throws(CommandFailure) -> [String] {
+        var lines: [String] = []
         var group = phone.groups[index]
         var device = try device(in: group)
         for said in group.open(wraps) {
@@ -106,24 +92,20 @@ struct MarmotTalk {
                 if !answers, said.event.kind == NostrKind.tokenRequest { continue }
             case PlayedGroup.Kind.text where sender != phone.pair.publicKey:
                 let text = said.event.content.reveal { String(decoding: $0, as: UTF8.self) }
-                heard.lines.append("group \(group.name): leaf \(leaf): \(text)")
-            case PlayedGroup.Kind.joined: heard.lines.append("group \(group.name): leaf \(leaf) joined")
-            case PlayedGroup.Kind.left: heard.lines.append("group \(group.name): leaf \(leaf) left")
+                lines.append("group \(group.name): leaf \(leaf): \(text)")
+            case PlayedGroup.Kind.joined: lines.append("group \(group.name): leaf \(leaf) joined")
+            case PlayedGroup.Kind.left: lines.append("group \(group.name): leaf \(leaf) left")
             default: break
             }
             group.remember(said.id)
         }
         group.device = device.kept
         phone.groups[index] = group
-        // Whoever types a command has waited as long as the protocol wants.
-        if answers { heard.due = try due(device, index, after: MarmotLimits.answerDelay) }
-        return heard
+        return lines
     }
 
     private func device(in group: PlayedGroup) throws(CommandFailure) -> MarmotDevice {
-        do throws(DeviceError) { return try phone.device(in: group) } catch {
-            throw CommandFailure(.failed, error.sentence)
-        }
+        try orFail { () throws(DeviceError) in try phone.device(in: group) }
     }
 
     // MARK: saying
@@ -149,61 +131,45 @@ struct MarmotTalk {
         phone.groups[index].event(kind, text, by: phone.pair.publicKey, shell.world)
     }
 
-    /// Says what a phone has to say; what the relay does not take it owes on.
-    ///
-    /// - Throws: `CommandFailure` when the relay does not take it.
-    mutating func say(_ due: Due?, _ index: Int) async throws(CommandFailure) {
-        guard var due else { return }
-        for call in due.calls {
-            if case .say(_, let rumor) = call.way {
-                let event: NostrEvent
-                do throws(MarmotError) { event = try NostrEvent.parse(rumor, .rumor) } catch {
-                    throw CommandFailure(.failed, error.sentence)
-                }
-                try await say([event], index)
-            }
-            due.device.answered(.taken, to: call, at: now)
-            phone.groups[index].device = due.device.kept
-        }
-    }
-
-    /// What is due where the phone is told its token: the token where the group does not know it; or a
-    /// question for the others', of a phone that has none and has just come.
-    mutating func registration(_ index: Int) throws(CommandFailure) -> Due {
-        try due(try device(in: phone.groups[index]), index)
-    }
-
-    /// What asks for everybody's tokens; nothing in a format that has no such request.
-    mutating func request(_ index: Int) throws(CommandFailure) -> Due {
-        var device = try device(in: phone.groups[index])
-        device.askAgain()
-        return try due(device, index)
-    }
-
-    /// What takes the phone's token back.
-    mutating func withdrawal(_ index: Int) throws(CommandFailure) -> Due {
-        try due(try device(in: phone.groups[index]), index, isWanted: false)
-    }
-
-    /// - Parameter wait: after which it is asked.
-    /// - Parameter isWanted: whether it is told its token; else that there is none any more.
-    private mutating func due(
-        _ device: MarmotDevice, _ index: Int, after wait: Duration = .zero, isWanted: Bool = true
-    ) throws(CommandFailure) -> Due {
-        var device = device
-        do throws(DeviceError) { try device.use(token: isWanted ? try phone.deviceToken() : nil) } catch {
-            throw CommandFailure(.failed, error.sentence)
-        }
-        let calls = device.due(at: now + wait)
-        phone.groups[index].device = device.kept
+    /// What a phone has said.
+    struct Said {
+        /// How many times it told or asked for tokens, and how many times others' tokens to who has asked.
         var (told, answers) = (0, 0)
-        for call in calls {
-            guard case .say(_, let rumor) = call.way else { continue }
-            // The library has written it.
-            let kind = (try? NostrEvent.parse(rumor, .rumor))?.kind
-            if kind == NostrKind.tokenList { answers += 1 } else { told += 1 }
+    }
+
+    /// Says what a phone has to say in a group: its token where the group does not know it, and answers; what
+    /// the relay does not take it owes on.
+    ///
+    /// - Parameter ahead: what is due in so long is said now: whoever types a command has waited as long as
+    ///   the protocol wants.
+    /// - Parameter isWanted: whether it is told its token; else that there is none any more.
+    /// - Parameter keeps: whether the file is written before each call and behind it.
+    /// - Throws: `CommandFailure` when the relay does not take it.
+    @discardableResult
+    mutating func work(
+        _ index: Int, ahead: Duration = .zero, isWanted: Bool = true, keeps: Bool = true,
+        _ change: (inout MarmotDevice) -> Void = { _ in }
+    ) async throws(CommandFailure) -> Said {
+        var said = Said()
+        let played = KitPhone(try device(in: phone.groups[index]), shell.world, ahead: ahead)
+        change(&played.device)
+        try orFail { () throws(DeviceError) in
+            try played.device.use(token: isWanted ? try phone.deviceToken() : nil)
         }
-        return Due(device: device, calls: calls, told: told, answers: answers)
+        try await played.work { (kept) throws(CommandFailure) in
+            phone.groups[index].device = kept
+            if keeps { try phone.write() }
+        } send: { (call) throws(CommandFailure) in
+            guard case .say(_, let rumor) = call.way else { return [.taken] }
+            let event: NostrEvent
+            do throws(MarmotError) { event = try NostrEvent.parse(rumor, .rumor) } catch {
+                throw CommandFailure(.failed, error.sentence)
+            }
+            if event.kind == NostrKind.tokenList { said.answers += 1 } else { said.told += 1 }
+            try await say([event], index)
+            return [.taken]
+        }
+        return said
     }
 
     // MARK: waking

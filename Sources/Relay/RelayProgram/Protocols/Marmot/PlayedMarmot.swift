@@ -5,9 +5,10 @@ import WireFormats
 
 /// A phone of Marmot that the command line plays, and what it keeps between two commands: a file of its own,
 /// because it holds the account's key and those of its groups.
-struct PlayedMarmot {
+struct PlayedMarmot: KitParty {
     /// Sixteen groups, each with ids of what was heard and the tokens of a few hundred phones.
     static let limitBytes = 16 << 20
+    static let noun = "phone"
     static let groups = 16
 
     enum Service: String, CaseIterable {
@@ -16,6 +17,7 @@ struct PlayedMarmot {
         case none
     }
 
+    let file: HeldFile
     /// The relay through which its groups talk, and where servers' lists are looked up.
     var relay: String
     /// The notification server's key.
@@ -31,10 +33,11 @@ struct PlayedMarmot {
 
     init(
         _ service: Service, relay: String, server: XOnlyKey, format: TokenFormat, token: Secret?,
-        _ world: World
+        _ file: HeldFile, _ world: World
     ) {
+        self.file = file
         (self.service, self.relay, self.server, self.format) = (service, relay, server, format)
-        self.token = token ?? PlayedFile.inventToken(isApple: service != .fcm, world)
+        self.token = token ?? world.inventToken(isApple: service != .fcm)
         pair = .generate(world)
     }
 
@@ -66,58 +69,33 @@ struct PlayedMarmot {
 
     // MARK: The file
 
-    /// - Throws: `CommandFailure` that names the file.
-    init(file: String) throws(CommandFailure) {
-        self = try PlayedFile.read(file, limitBytes: Self.limitBytes, "phone") { PlayedMarmot($0) }
-    }
-
-    private init?(_ members: [String: Secret]) {
-        func text(_ name: String) -> String? {
-            members[name].map { $0.reveal { String(decoding: $0, as: UTF8.self) } }
-        }
+    init?(_ row: KitRow, _ file: HeldFile) {
         // Whatever is wrong with a member, the file is none of a phone's.
-        guard let relay = text("relay"), let server = text("server").flatMap({ XOnlyKey(hex: $0) }),
-            let format = text("format").flatMap({ TokenFormat(rawValue: $0) }),
-            let service = text("service").flatMap({ Service(rawValue: $0) }), let token = members["token"],
+        guard let relay = row.text("relay"), let server = row.text("server").flatMap({ XOnlyKey(hex: $0) }),
+            let format: TokenFormat = row.word("format"), let service: Service = row.word("service"),
+            let token = row["token"], let kept = row["groups"],
             // As above.
-            let scalar = members["key"]?.fromHex, let pair = try? Secp256k1KeyPair(secret: scalar),
-            let kept = members["groups"],
+            let scalar = row["key"]?.fromHex, let pair = try? Secp256k1KeyPair(secret: scalar),
             // As above.
             let rows = kept.reveal({ try? JSONValue.parse($0, limitBytes: Self.limitBytes) })?.array
         else { return nil }
         let groups = rows.compactMap { PlayedGroup($0) }
         guard groups.count == rows.count else { return nil }
         (self.relay, self.server, self.format, self.service) = (relay, server, format, service)
-        (self.token, self.pair, self.groups, lists) = (token, pair, groups, members["lists"])
+        (self.token, self.pair, self.groups, lists) = (token, pair, groups, row["lists"])
+        self.file = file
     }
 
-    /// Writes the file, which its owner alone may read.
-    ///
-    /// - Throws: `CommandFailure` that names the file.
-    func write(_ file: String) throws(CommandFailure) {
-        var inner = JSONWriter(reserving: 1 << 16)
-        inner.beginArray()
-        for group in groups { group.write(into: &inner) }
-        inner.endArray()
-        let kept = inner.takeSecret()
-        var json = JSONWriter(reserving: 1 << 12 + 2 * kept.count + 2 * (lists?.count ?? 0))
-        json.beginObject()
-        for (name, text) in [
-            ("relay", relay), ("server", server.hex), ("format", format.rawValue),
-            ("service", service.rawValue)
-        ] {
-            json.key(name)
-            json.string(text)
-        }
-        for (name, text) in [("token", token), ("key", pair.secret.hexDigits), ("groups", kept)] {
-            json.key(name)
-            text.reveal { json.string(utf8: $0) }
-        }
-        if let lists {
-            json.key("lists")
-            lists.reveal { json.string(utf8: $0) }
-        }
-        json.endObject()
-        try replaceFile(file, json.takeSecret())
+    var row: KitRow {
+        var kept = JSONWriter(reserving: 1 << 16)
+        kept.beginArray()
+        for group in groups { group.write(into: &kept) }
+        kept.endArray()
+        return [
+            "relay": relay, "server": server.hex, "format": format.rawValue, "service": service.rawValue,
+            "token": token, "key": pair.secret.hexDigits, "groups": kept.takeSecret(), "lists": lists
+        ]
     }
 }
+
+extension MarmotDevice: KitTalker {}

@@ -1,4 +1,5 @@
 import ArgumentParser
+import MarmotPush
 import PushModel
 import Secp256k1Keys
 import WebSocket
@@ -78,11 +79,8 @@ struct PlayedMarmotOptions: ParsableArguments {
     /// - Returns: what was said.
     func settle(
         _ talk: inout MarmotTalk, _ index: Int, _ shell: Shell
-    ) async throws(CommandFailure) -> MarmotTalk.Due? {
-        let heard = try await talk.hear(index, answers: true)
-        for line in heard.lines { shell.out(line) }
-        try talk.phone.write(path(shell))
-        try await talk.say(heard.due, index)
-        return heard.due
+    ) async throws(CommandFailure) -> MarmotTalk.Said {
+        for line in try await talk.hear(index, answers: true) { shell.out(line) }
+        return try await talk.work(index, ahead: MarmotLimits.answerDelay)
     }
 }
