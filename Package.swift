@@ -321,7 +321,7 @@ let suites: [Target] = [
         [
             "RelayProgram", "sealbell", "sealbell-bench", "PushModel", "Primitives", "Secp256k1Keys",
             "Dialling", "DialTesting", "PushTesting", "DeliveryTesting", "EventLoops", "Simulators",
-            "WireFormats", "ZulipPush", "OriginServer",
+            "WireFormats", "SealbellKit", "ZulipPush", "OriginServer",
             "SQLiteStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
             "MarmotPush", "MarmotPublishing", "HTTPIngress", "HTTP2Client", "NextcloudPush", "RSAKeys",
             "NostrIngress", "WebSocket", "SessionPush", "SwarmIngress", "EdwardsKeys", "StatusPush",

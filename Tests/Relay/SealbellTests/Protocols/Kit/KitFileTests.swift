@@ -1,0 +1,117 @@
+import Foundation
+import PushModel
+import PushTesting
+import Testing
+import WireFormats
+
+@testable import RelayProgram
+
+/// A party with all that a row can keep.
+private struct Party: KitParty {
+    static let limitBytes = 1 << 10
+    static let noun = "party"
+
+    let file: HeldFile
+    var name: String
+    var secret: Secret?
+    var children: [KitRow] = []
+
+    init(_ name: String, _ file: HeldFile) { (self.name, self.file) = (name, file) }
+
+    init?(_ row: KitRow, _ file: HeldFile) throws {
+        guard let name = row.text("name"), let children = try row.rows("children", atMost: 2) else {
+            return nil
+        }
+        (self.name, secret, self.children, self.file) = (name, row["secret"], children, file)
+    }
+
+    var row: KitRow { ["name": name, "secret": secret, "children": KitRow.text(children)] }
+}
+
+@Suite("The file of a party that the command line plays", .timeLimit(.minutes(30)))
+struct KitFileTests {
+    private let folder: TemporaryFolder
+    private var path: String { folder.path + "/party.json" }
+
+    init() throws { folder = try TemporaryFolder() }
+
+    @Test("It has what was written, for its owner alone, and nothing lies beside it")
+    func keeping() throws {
+        var party = Party("Ada \"A\" \u{1F514}\n", HeldFile(path))
+        party.secret = Secret("s\\e/c\u{7F}".utf8)
+        party.children = [["name": "one", "none": nil as String?], ["name": "two"]]
+        #expect(!Party.isThere(path))
+        try party.write()
+        party.name += "!"
+        try party.write()
+        #expect(Party.isThere(path))
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["party.json"])
+        let text = try readSecret(path, limitBytes: Party.limitBytes)
+        let read = try #require(try Party(KitRow(text), HeldFile(path)))
+        #expect(read.name == party.name && read.secret?.word == party.secret?.word)
+        #expect(read.children.map { $0.text("name") } == ["one", "two"])
+        #expect(read.children.allSatisfy { $0["none"] == nil })
+        #expect(read.row.text.word == party.row.text.word)
+    }
+
+    @Test("Only one owner has it, over each replacement, until that owner is gone")
+    func holding() throws {
+        try Party("first", HeldFile(path)).write()
+        var one: HeldFile? = HeldFile(path)
+        _ = try one?.read(limitBytes: 100)
+        let other = HeldFile(path)
+        #expect(throws: FileFault.taken) { try other.read(limitBytes: 100) }
+        // The new file has another number, and is held as well.
+        try one?.write(Secret("second".utf8))
+        #expect(throws: FileFault.taken) { try other.read(limitBytes: 100) }
+        // Who has read nothing replaces nothing.
+        #expect(throws: FileFault.exists) { try other.write(Secret("third".utf8)) }
+        one = nil
+        #expect(try other.read(limitBytes: 100).word == "second")
+        try other.write(Secret("third".utf8))
+        #expect(try readSecret(path, limitBytes: 100).word == "third")
+    }
+
+    @Test("A command that finds it held says so in one line, and ends with 69")
+    func twoCommands() async throws {
+        let file = HeldFile(path)
+        try file.write(Secret("{}".utf8))
+        for protocolName in ["nextcloud", "session", "status"] {
+            let (out, err) = (Lines(), Lines())
+            var facts = facts()
+            facts.workingDirectory = folder.path
+            let shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { err.add($0) })
+            let word = protocolName == "session" ? "unsubscribe" : "unregister"
+            let ending = await Sealbell.run(
+                ["device", protocolName, word, "--state", "party.json"], shell)
+            #expect(ending == .unavailable && out.all.isEmpty)
+            #expect(err.all == ["\(path): \(FileFault.taken.sentence)"])
+        }
+    }
+
+    @Test(
+        "What a party has not written is named by its file alone",
+        arguments: [
+            "", "no JSON, topsecret", "[]", #"{"name":1}"#, #"{"name":"topsecret"}"#,
+            #"{"name":"topsecret","children":"[{},{},{}]"}"#, #"{"name":"a","children":"[]"}x"#,
+            #"{"name":"a","children":"[]","more":{"topsecret":"b"}}"#
+        ])
+    func foreign(text: String) throws {
+        try writeFile(path, Array(text.utf8), replacing: true)
+        let failure = #expect(throws: CommandFailure.self) { try Party(file: path) }
+        #expect(failure?.lines == ["\(path): It holds no party of this command's."])
+        #expect(failure?.status == .failed)
+    }
+
+    @Test("A file above its bound is none, and one that is not there is said to be missing")
+    func bounds() throws {
+        let missing = #expect(throws: CommandFailure.self) { try Party(file: path) }
+        #expect(missing?.lines == ["\(path): \(FileFault.missing.sentence)"])
+        let long = String(repeating: "a", count: Party.limitBytes)
+        try writeFile(path, Array(#"{"name":"\#(long)","children":"[]"}"#.utf8), replacing: true)
+        let large = #expect(throws: CommandFailure.self) { try Party(file: path) }
+        #expect(large?.lines == ["\(path): \(FileFault.tooLarge.sentence)"])
+    }
+}
