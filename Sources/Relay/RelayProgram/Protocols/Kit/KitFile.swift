@@ -23,15 +23,11 @@ extension KitParty {
     /// - Throws: `CommandFailure` that names the file, and nothing of what it holds.
     init(file path: String) throws(CommandFailure) {
         let file = HeldFile(path)
-        let bytes: Secret
-        do throws(FileFault) { bytes = try file.read(limitBytes: Self.limitBytes) } catch {
-            throw CommandFailure(error == .taken ? .unavailable : .failed, "\(path): \(error.sentence)")
+        self = try KitFile.read(path, Self.noun) { () throws(FileFault) in
+            try file.read(limitBytes: Self.limitBytes)
+        } make: {
+            try Self($0, file)
         }
-        // The reason may be the file's own text.
-        guard let row = try? KitRow(bytes), let made = try? Self(row, file) else {
-            throw KitFile.foreign(path, Self.noun)
-        }
-        self = made
     }
 
     static func isThere(_ path: String) -> Bool { KitFile.isThere(path, limitBytes: limitBytes) }
@@ -46,21 +42,40 @@ extension KitParty {
     }
 }
 
+/// A party with one device.
+protocol KitOwner: KitParty {
+    /// What the device keeps; `nil`: a new one.
+    var kept: Secret? { get set }
+}
+
+extension KitOwner {
+    /// Writes the file with what the device keeps now.
+    ///
+    /// - Throws: `CommandFailure` that names the file.
+    func keep(_ device: Secret) throws(CommandFailure) {
+        var party = self
+        party.kept = device
+        try party.write()
+    }
+}
+
 /// Files of texts, some of them secret.
 enum KitFile {
-    /// Reads a file that other processes may read and write meanwhile.
-    ///
-    /// - Parameter make: what the file holds out of its texts; `nil`: they are none of it.
+    /// - Parameter bytes: what the file holds.
+    /// - Parameter make: what that is; `nil`, or an error: it is none of it.
     /// - Throws: `CommandFailure` that names the file, and nothing of what it holds.
     static func read<Found>(
-        _ path: String, limitBytes: Int, _ noun: String, make: (KitRow) -> Found?
+        _ path: String, _ noun: String, bytes: () throws(FileFault) -> Secret,
+        make: (KitRow) throws -> Found?
     ) throws(CommandFailure) -> Found {
-        let bytes: Secret
-        do throws(FileFault) { bytes = try readSecret(path, limitBytes: limitBytes) } catch {
-            throw CommandFailure(.failed, "\(path): \(error.sentence)")
+        let text: Secret
+        do throws(FileFault) { text = try bytes() } catch {
+            throw CommandFailure(error == .taken ? .unavailable : .failed, "\(path): \(error.sentence)")
         }
         // The reason may be the file's own text.
-        guard let row = try? KitRow(bytes), let made = make(row) else { throw foreign(path, noun) }
+        guard let row = try? KitRow(text), let made = try? make(row) else {
+            throw CommandFailure(.failed, "\(path): It holds no \(noun) of this command's.")
+        }
         return made
     }
 
@@ -72,10 +87,6 @@ enum KitFile {
         } catch {
             return error != .missing
         }
-    }
-
-    fileprivate static func foreign(_ path: String, _ noun: String) -> CommandFailure {
-        CommandFailure(.failed, "\(path): It holds no \(noun) of this command's.")
     }
 }
 

@@ -4,7 +4,7 @@ import WireFormats
 
 /// A device that the command line plays, and what it keeps between two commands: a file of its own, for it
 /// holds an app password and the key that opens its notifications.
-struct PlayedDevice: KitParty {
+struct PlayedDevice: KitOwner {
     /// Apps that it can stand for: what they call themselves, and what their tokens look like.
     enum Kind: String, CaseIterable {
         case talkIOS = "talk-ios"
@@ -48,7 +48,6 @@ struct PlayedDevice: KitParty {
     var relay: String
     /// As a push service would have given it.
     var token: Secret
-    /// What the device keeps; `nil`: a new one.
     var kept: Secret?
 
     /// The device as the library has it.
@@ -103,15 +102,6 @@ struct PlayedDevice: KitParty {
             "kind": kind.rawValue, "server": server, "user": user, "login": login, "relay": relay,
             "app_password": appPassword, "token": token, "device": kept
         ]
-    }
-
-    /// Writes the file with what the device keeps now.
-    ///
-    /// - Throws: `CommandFailure` that names the file.
-    func keep(_ device: Secret) throws(CommandFailure) {
-        var played = self
-        played.kept = device
-        try played.write()
     }
 }
 

@@ -23,7 +23,9 @@ enum OriginCredentials {
             throw CommandFailure(
                 .configuration, "origin.credentials (\(file)): \(FileChecks.openSentence)")
         }
-        return try KitFile.read(file, limitBytes: limitBytes, "credentials of an origin") { row in
+        return try KitFile.read(file, "credentials of an origin") { () throws(FileFault) in
+            try readSecret(file, limitBytes: limitBytes)
+        } make: { row in
             guard let id = row["zulip_org_id"]?.reveal({ UUIDText($0) }),
                 let key = row["zulip_org_key"], key.count == ZulipLimits.organizationKeyBytes
             else { return nil }

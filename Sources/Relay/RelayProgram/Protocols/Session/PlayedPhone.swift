@@ -5,7 +5,7 @@ import WireFormats
 
 /// A phone of Session that the command line plays, and what it keeps between two commands: a file of its own,
 /// because it holds the account's key and the one that opens pushes.
-struct PlayedPhone: KitParty {
+struct PlayedPhone: KitOwner {
     /// A file of this kind has some 4 KiB.
     static let limitBytes = 64 << 10
     static let noun = "phone"
@@ -20,8 +20,7 @@ struct PlayedPhone: KitParty {
     var token: Secret
     /// Of the account's key.
     let seed: Secret
-    /// What the library keeps; `nil`: a new phone.
-    private var kept: Secret?
+    var kept: Secret?
 
     /// An account and keys that are made anew.
     init(
@@ -64,15 +63,6 @@ struct PlayedPhone: KitParty {
         } catch let error as DeviceError {
             throw CommandFailure(.failed, error.sentence)
         } catch { throw CommandFailure(.failed, "The account's key is none.") }
-    }
-
-    /// Writes the file with what the device keeps now.
-    ///
-    /// - Throws: `CommandFailure` that names the file.
-    func keep(_ device: Secret) throws(CommandFailure) {
-        var phone = self
-        phone.kept = device
-        try phone.write()
     }
 
     // MARK: The file

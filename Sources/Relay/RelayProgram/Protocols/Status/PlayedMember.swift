@@ -5,7 +5,7 @@ import WireFormats
 
 /// A member of Status's network that the command line plays, phone and sender in one, and what it keeps
 /// between two commands: a file of its own, because it holds the account's key.
-struct PlayedMember: KitParty {
+struct PlayedMember: KitOwner {
     /// A sender keeps what it has learned of people.
     static let limitBytes = 4 << 20
     static let noun = "member"
@@ -22,7 +22,7 @@ struct PlayedMember: KitParty {
     var token: Secret
     private let secret: Secret
     // What the library keeps.
-    private var device: Secret
+    var kept: Secret?
     private var origin: Secret
 
     /// A key and an installation that are made anew.
@@ -34,7 +34,7 @@ struct PlayedMember: KitParty {
         self.token = token ?? world.inventToken(isApple: service == .apns)
         self.file = file
         secret = Secp256k1KeyPair.generate(world).secret
-        (device, origin) = try orFail(.usage) { [secret] () throws(DeviceError) in
+        (kept, origin) = try orFail(.usage) { [secret] () throws(DeviceError) in
             var origin = try StatusOrigin(key: secret)
             // Whoever sends from the command line has asked for it.
             origin.isSending = true
@@ -57,7 +57,7 @@ struct PlayedMember: KitParty {
     /// - Parameter isWanted: whether it is given its token; else it is told that there is none any more.
     /// - Parameter isToOpen: it is told neither, as in an app's extension.
     func phone(isWanted: Bool = true, isToOpen: Bool = false) throws(DeviceError) -> StatusDevice {
-        var phone = try StatusDevice(Self.setup(secret, servers, topic), keeping: device)
+        var phone = try StatusDevice(Self.setup(secret, servers, topic), keeping: kept)
         guard !isToOpen else { return phone }
         try phone.apply(StatusPush.StatusSettings())
         try phone.use(token: isWanted ? try deviceToken : nil)
@@ -78,16 +78,9 @@ struct PlayedMember: KitParty {
 
     func sender() throws(DeviceError) -> StatusOrigin { try StatusOrigin(key: secret, keeping: origin) }
 
-    /// Writes the file with what the device keeps now.
+    /// Writes the file with what the sender keeps now.
     ///
     /// - Throws: `CommandFailure` that names the file.
-    func keep(_ device: Secret) throws(CommandFailure) {
-        var member = self
-        member.device = device
-        try member.write()
-    }
-
-    /// The same of the sender.
     func keepOrigin(_ origin: Secret) throws(CommandFailure) {
         var member = self
         member.origin = origin
@@ -101,18 +94,18 @@ struct PlayedMember: KitParty {
         guard let node = row.text("node"), let topic = row.text("topic"),
             let service: DeviceToken.Service = row.word("service"),
             let token = row["token"], let secret = row["key"]?.fromHex,
-            let device = row["device"], let origin = row["origin"], !points.contains(nil)
+            let kept = row["device"], let origin = row["origin"], !points.contains(nil)
         else { return nil }
         (self.node, self.topic, self.service, self.file) = (node, topic, service, file)
         (servers, self.token, self.secret) = (points.compactMap(\.self), token, secret)
-        (self.device, self.origin) = (device, origin)
+        (self.kept, self.origin) = (kept, origin)
     }
 
     var row: KitRow {
         [
             "node": node, "servers": servers.map { StatusKeyFile.publicText($0) }.joined(separator: " "),
             "service": service.rawValue, "topic": topic, "token": token, "key": secret.hexDigits,
-            "device": device, "origin": origin
+            "device": kept, "origin": origin
         ]
     }
 }
