@@ -104,7 +104,8 @@ extension Book {
     func takenUnowed(_ push: OwedPush, _ number: Int, by life: Life) {
         state.withLock { state in
             let sent = state.words.sent[Answered(life: life, id: push.id)] ?? Words.Sent()
-            if let ended = sent.endedLateAt, ended >= sent.at { return }
+            // Sent before its lane could act on that answer, as in ``check(_:_:by:at:in:)``.
+            if let ended = sent.endedLateAt, sent.at <= ended + Words.digestion { return }
             guard let page = state.pages[number] else { return }
             let leavings = state.leavings
             if leavings.adrift.contains(page.device) { return }
