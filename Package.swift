@@ -44,6 +44,38 @@ func library(_ path: String, _ dependencies: [Target.Dependency] = []) -> Target
     .target(name: name(path), dependencies: dependencies, path: "Sources/\(path)", swiftSettings: strict)
 }
 
+// What an app builds lies in a package of its own, whose manifest names the same folders: a change here is one
+// there (docs/decisions/0141-two-manifests-one-source.md).
+let kitSources = "Packages/SealbellKit/Sources"
+
+func kit(_ path: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(
+        name: name(path), dependencies: dependencies, path: "\(kitSources)/\(path)", swiftSettings: strict)
+}
+
+// The C libraries: the system's, and on Apple hosts those of two packages, by the same module names.
+#if os(macOS)
+let sodium = product("Clibsodium", "swift-sodium")
+let secp256k1 = product("libsecp256k1", "swift-secp256k1")
+let kitLibraries: [Target] = []
+let kitPackages: [(url: String, version: Version)] = [
+    ("https://github.com/jedisct1/swift-sodium", "0.10.0"),
+    ("https://github.com/21-DOT-DEV/swift-secp256k1", "0.23.2")
+]
+#else
+let sodium: Target.Dependency = "Clibsodium"
+let secp256k1: Target.Dependency = "libsecp256k1"
+let kitLibraries: [Target] = [
+    .systemLibrary(
+        name: "Clibsodium", path: "\(kitSources)/Foundations/Clibsodium", pkgConfig: "libsodium",
+        providers: [.apt(["libsodium-dev"])]),
+    .systemLibrary(
+        name: "libsecp256k1", path: "\(kitSources)/Foundations/libsecp256k1", pkgConfig: "libsecp256k1",
+        providers: [.apt(["libsecp256k1-dev"])])
+]
+let kitPackages: [(url: String, version: Version)] = []
+#endif
+
 func program(_ path: String, _ dependencies: [Target.Dependency]) -> Target {
     .executableTarget(
         name: name(path), dependencies: dependencies, path: "Sources/\(path)", swiftSettings: strict)
@@ -62,19 +94,17 @@ func tests(_ path: String, _ dependencies: [Target.Dependency] = []) -> Target {
 // L0 and L1: nouns, ports, ciphers, formats. Nothing here does I/O, and all of it builds for a phone.
 let foundations: [Target] = [
     system("CNghttp2", pkgConfig: "libnghttp2", package: "libnghttp2-dev"),
-    system("CSodium", pkgConfig: "libsodium", package: "libsodium-dev"),
-    system("CSecp256k1", pkgConfig: "libsecp256k1", package: "libsecp256k1-dev"),
     // The C library's own resolver.
     system("CResolver"),
     system("CZeroMQ", pkgConfig: "libzmq", package: "libzmq3-dev"),
-    library("Foundations/PushModel"),
-    library("Foundations/Primitives", ["PushModel", "CSodium", crypto]),
-    library("Foundations/Secp256k1Keys", ["PushModel", "Primitives", "CSecp256k1"]),
-    library("Foundations/EdwardsKeys", ["PushModel", "Primitives", "CSodium"]),
-    library("Foundations/WireFormats", ["PushModel"]),
+    kit("Foundations/PushModel"),
+    kit("Foundations/Primitives", ["PushModel", sodium, crypto]),
+    kit("Foundations/Secp256k1Keys", ["PushModel", "Primitives", secp256k1]),
+    kit("Foundations/EdwardsKeys", ["PushModel", "Primitives", sodium]),
+    kit("Foundations/WireFormats", ["PushModel"]),
     // What apps of all protocols say alike.
-    library("Foundations/SealbellKit", ["PushModel", "Primitives", "WireFormats"]),
-    library("Foundations/RSAKeys", ["PushModel", "WireFormats", crypto, cryptoExtras]),
+    kit("Foundations/SealbellKit", ["PushModel", "Primitives", "WireFormats"]),
+    kit("Foundations/RSAKeys", ["PushModel", "WireFormats", crypto, cryptoExtras]),
     library("Foundations/AtRest", ["PushModel", "Primitives"]),
     library("Foundations/EventLoops", ["PushModel", nioCore]),
     library("Foundations/MessageSockets", ["PushModel", "CZeroMQ"]),
@@ -102,17 +132,17 @@ let ownC: [Target] = [
 
 // L2: neighbours that never import each other.
 let rooms: [Target] = [
-    library("Protocols/ZulipPush", ["PushModel", "Primitives", "WireFormats", "SealbellKit"]),
-    library(
+    kit("Protocols/ZulipPush", ["PushModel", "Primitives", "WireFormats", "SealbellKit"]),
+    kit(
         "Protocols/MarmotPush",
         ["PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "SealbellKit"]),
-    library(
+    kit(
         "Protocols/NextcloudPush",
         ["PushModel", "Primitives", "RSAKeys", "WireFormats", "SealbellKit", crypto]),
-    library(
+    kit(
         "Protocols/SessionPush",
         ["PushModel", "Primitives", "EdwardsKeys", "WireFormats", "SealbellKit", crypto]),
-    library(
+    kit(
         "Protocols/StatusPush",
         [
             "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "SealbellKit", crypto, cryptoExtras
@@ -190,11 +220,11 @@ let doors: [Target] = [
         "Proving/Bench",
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "MarmotPush",
-            "NextcloudPush", "RSAKeys", "EdwardsKeys", "Secp256k1Keys", "CSecp256k1", "SessionPush",
+            "NextcloudPush", "RSAKeys", "EdwardsKeys", "Secp256k1Keys", secp256k1, "SessionPush",
             "SwarmIngress", "StatusPush", "WakuIngress", "Delivery", "SQLiteStore", "Simulators",
             "PushTesting", metrics,
             nioCore, nioPosix,
-            "CSodium", "ZulipPush", crypto, cryptoExtras
+            sodium, "ZulipPush", crypto, cryptoExtras
         ]),
     library("Proving/PushTesting", ["PushModel", "WireFormats", logging]),
     // Names with dead addresses, and networks without IPv6.
@@ -422,7 +452,8 @@ let package = Package(
         dependency("https://github.com/apple/swift-log", "1.16.2"),
         dependency("https://github.com/jpsim/Yams", "6.2.2"),
         dependency("https://github.com/swiftlang/swift-docc-plugin", "1.5.0")
-    ],
-    targets: foundations + ownC + rooms + publishing + doors + origin + application + suites + fuzzing,
+    ] + kitPackages.map { dependency($0.url, $0.version) },
+    targets: kitLibraries + foundations + ownC + rooms + publishing + doors + origin + application + suites
+        + fuzzing,
     swiftLanguageModes: [.v6]
 )

@@ -1,7 +1,8 @@
 /// What the manifest cannot say about who may import whom. The rest is in `Package.swift`: a target may import
 /// the modules that it declares, and declares no other.
 enum Layers {
-    /// Folders of `Sources/`, lowest layer first. Arrows point down, from a row to one above it in this list.
+    /// Folders of `Sources/`, the kit's too, lowest layer first. Arrows point down, from a row to one above it
+    /// in this list.
     static let rows: [[String]] = [
         ["Foundations"], ["Protocols", "Delivery", "Services", "Stores"], ["Publishing"], ["Ingress"],
         ["Origin"], ["Relay"]

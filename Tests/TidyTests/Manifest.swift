@@ -12,8 +12,12 @@ struct Manifest: Decodable {
         var isTest: Bool { type == "test" }
         var isProgram: Bool { type == "executable" }
 
-        /// `Sources/Protocols/ZulipPush` → `Protocols`, `Sources/Delivery` → `Delivery`.
-        var folder: String { path.split(separator: "/").dropFirst().first.map(String.init) ?? "" }
+        /// `Packages/SealbellKit/Sources/Protocols/ZulipPush` → `Protocols`, `Sources/Delivery` → `Delivery`.
+        var folder: String {
+            let parts = path.split(separator: "/")
+            let top = parts.lastIndex(of: "Sources") ?? parts.startIndex
+            return parts[top...].dropFirst().first.map(String.init) ?? ""
+        }
         /// Its layer's index in `Layers.rows`; `nil` beside them.
         var row: Int? { Layers.rows.firstIndex { $0.contains(folder) } }
     }
@@ -46,14 +50,15 @@ struct Manifest: Decodable {
     let targets: [Target]
 
     /// This package's; a run reads it once.
-    static let ours = Result { try load(Tree.root) }
+    static let oursJSON = Result { try dump(Tree.root) }
+    static let ours = Result { try JSONDecoder().decode(Manifest.self, from: oursJSON.get()) }
 
-    /// Runs `swift package dump-package`.
+    /// What `swift package dump-package` writes.
     ///
     /// `swift test` holds the lock of `.build` while it runs us, and a second SwiftPM in the same directory
     /// would wait for it for ever; so this one gets a scratch directory of its own, which it leaves empty
     /// because evaluating a manifest resolves and builds nothing.
-    static func load(_ root: URL) throws -> Manifest {
+    static func dump(_ root: URL) throws -> Data {
         let scratch = FileManager.default.temporaryDirectory.appending(path: "tidy-\(UUID().uuidString)")
         defer {
             // Left-overs of a temporary directory are the system's to sweep.
@@ -76,7 +81,7 @@ struct Manifest: Decodable {
         try dump.run()
         let json = try out.fileHandleForReading.readToEnd() ?? Data()
         dump.waitUntilExit()
-        return try JSONDecoder().decode(Manifest.self, from: json)
+        return json
     }
 
     subscript(name: String) -> Target? { targets.first { $0.name == name } }

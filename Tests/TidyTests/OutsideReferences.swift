@@ -46,7 +46,7 @@ struct OutsideReferenceTests {
     @Test("No page and no comment refers to a document that is not in the repository")
     func outside() throws {
         let texts =
-            try Tree.texts(below: "Sources", endings: ["swift", "h", "md"])
+            try Tree.sourceTexts(endings: ["swift", "h", "md"])
             + Tree.texts(below: "Tests", endings: ["swift"])
             + Tree.texts(below: "docs", endings: ["md"])
             + Tree.texts(below: "scripts", endings: ["", "py", "sh"])
@@ -61,7 +61,7 @@ struct OutsideReferenceTests {
     @Test("Pages and decisions that comments name are there")
     func named() throws {
         let texts =
-            try Tree.texts(below: "Sources", endings: ["swift"])
+            try Tree.sourceTexts(endings: ["swift"])
             + Tree.texts(below: "Tests", endings: ["swift"])
         let known = try FileManager.default.contentsOfDirectory(
             atPath: Tree.root.appending(path: "docs/decisions").path())

@@ -51,8 +51,9 @@ enum PageLinks {
     /// Declarations that a page names beside their file: `Sources/….swift` (`A`, `b`), or `A`
     /// (`Sources/….swift`, `B`).
     static func declared(_ page: String) -> [(file: String, name: String)] {
-        let behind = page.matches(of: #/`(Sources\/[\w.\/-]+\.swift)`(?: \(|, )(`\w+`(?:, `\w+`)*)/#)
-        let before = page.matches(of: #/`(\w+)` \(`(Sources\/[\w.\/-]+\.swift)`/#)
+        let behind = page.matches(
+            of: #/`((?:Packages\/\w+\/)?Sources\/[\w.\/-]+\.swift)`(?: \(|, )(`\w+`(?:, `\w+`)*)/#)
+        let before = page.matches(of: #/`(\w+)` \(`((?:Packages\/\w+\/)?Sources\/[\w.\/-]+\.swift)`/#)
         return behind.flatMap { match in
             match.2.split(separator: ", ").map { name in
                 (file: String(match.1), name: String(name.dropFirst().dropLast()))
@@ -146,10 +147,11 @@ struct PageTests {
         #expect(PageLinks.path("../a.md#b", from: "pages/guides/c.md") == "pages/a.md")
         #expect(PageLinks.path("#b", from: "pages/c.md") == "pages/c.md")
         #expect(PageLinks.anchor("a.md#b") == "b" && PageLinks.anchor("a.md") == nil)
-        let walk = "`Sources/A.swift` (`B`, `c`) gives a `D` (`Sources/E.swift`, `F`)"
+        let walk = "`Packages/P/Sources/A.swift` (`B`, `c`) gives a `D` (`Sources/E.swift`, `F`)"
         #expect(
             PageLinks.declared(walk).map { "\($0.file) \($0.name)" } == [
-                "Sources/A.swift B", "Sources/A.swift c", "Sources/E.swift F", "Sources/E.swift D"
+                "Packages/P/Sources/A.swift B", "Packages/P/Sources/A.swift c", "Sources/E.swift F",
+                "Sources/E.swift D"
             ])
         #expect(PageLinks.declares("B", "package struct B: C {"))
         #expect(!PageLinks.declares("B", "struct BC {}\nlet b = B()"))

@@ -399,6 +399,8 @@ struct RuleSelfTests {
         #expect(good.wrongArrows().isEmpty)
         #expect(good.strangers().isEmpty)
         #expect(Manifest(targets: [Self.target("Sources/Elsewhere/Thing")]).strangers() == ["Thing"])
+        #expect(Self.target(Kit.folder + "/Sources/Protocols/ZulipPush").folder == Layers.protocols)
+        #expect(Self.target(Kit.folder + "/ZulipPush").row == nil)
     }
 
     @Test("A server's package below a protocol is found, however deep")

@@ -69,7 +69,7 @@ struct TidyTests {
         let homes =
             #/
             (?i)zulip|marmot|nextcloud|session|status|swarm|waku|\/Protocols\/Origin
-            |SealbellKit|Nostr(Ingress|\/)|\/Standard(Host|Proto|Comm)
+            |Foundations\/SealbellKit|Nostr(Ingress|\/)|\/Standard(Host|Proto|Comm)
             /#
         try expectUnnamed(Self.names, outside: homes)
     }
@@ -91,7 +91,7 @@ struct TidyTests {
         // A protocol knows what its devices may name. A simulation has both, as benches do.
         let homes =
             #/
-            Sources\/(Proving|Protocols|Services\/(APNs|FCM))|PushModel|SealbellKit
+            Sources\/(Proving|Protocols|Services\/(APNs|FCM))|PushModel|Foundations\/SealbellKit
             |Program\/(Serv|Prot|Standard)
             /#
         // The id of a push is that of a header, wherever it goes.
@@ -101,7 +101,7 @@ struct TidyTests {
     private func expectUnnamed<Names: RegexComponent, Homes: RegexComponent>(
         _ names: Names, outside homes: Homes
     ) throws {
-        let files = try Tree.texts(below: "Sources", endings: ["swift"])
+        let files = try Tree.sourceTexts(endings: ["swift"])
         #expect(files.count > 200, "the sources were not found")
         try expectUnnamed(names, outside: homes, in: files)
     }
@@ -143,7 +143,7 @@ struct TidyTests {
     @Test("Every metric has a row in docs/metrics.md, and every row has a metric")
     func metrics() throws {
         let declared = Set(
-            try Tree.texts(below: "Sources", endings: ["swift"]).flatMap { _, text in
+            try Tree.sourceTexts(endings: ["swift"]).flatMap { _, text in
                 text.matches(of: #/"((?:sealbell|process)_[a-z_]+)"/#).map { String($0.1) }
             })
         let documented = Set(
@@ -171,7 +171,7 @@ struct TidyTests {
     @Test("No unfinished words and no paths of one machine")
     func words() throws {
         let texts =
-            try Tree.texts(below: "Sources", endings: ["swift", "h", "modulemap", "md"])
+            try Tree.sourceTexts(endings: ["swift", "h", "modulemap", "md"])
             + Tree.texts(below: "Tests", endings: ["swift"])
             + Tree.texts(below: "docs", endings: ["md"])
             + Tree.texts(below: "scripts", endings: ["", "py", "sh", "c", "conf"])
@@ -221,8 +221,8 @@ struct TidyTests {
         #expect(manifest.serverProducts().isEmpty, "\(manifest.serverProducts())")
         let named = Layers.foundation.union(Layers.shared).union(Layers.inProduct).union([Layers.bottom])
         #expect(named.filter { manifest[$0] == nil }.isEmpty, "a rule names a target that is gone")
-        #expect(manifest.closure(of: "MarmotPush").contains("CSecp256k1"))
-        #expect(!manifest.closure(of: "ZulipPush").contains("CSecp256k1"), "Zulip does without secp256k1")
+        #expect(manifest.closure(of: "MarmotPush").contains("libsecp256k1"))
+        #expect(!manifest.closure(of: "ZulipPush").contains("libsecp256k1"), "Zulip does without secp256k1")
     }
 
     @Test("A target imports what it declares, and declares what it imports")
@@ -232,19 +232,20 @@ struct TidyTests {
         #expect(files.count > 400, "the tree was not found")
         let found = files.flatMap(manifest.undeclared)
         #expect(found.isEmpty, "\(list(found))")
-        let unused = manifest.unused(files, c: try Tree.texts(below: "Sources", endings: ["c"]))
+        let unused = manifest.unused(files, c: try Tree.sourceTexts(endings: ["c"]))
         #expect(unused.isEmpty, "\(unused.joined(separator: "\n"))")
     }
 
     @Test(
         "What a guide tells an app to write is what the example is built from",
         arguments: [
-            ("zulip", "ZulipApp/AccountNotifications"), ("marmot", "MarmotApp/GroupNotifications"),
-            ("nextcloud", "NextcloudApp/AccountPush"), ("session", "SessionApp/AccountWatch"),
-            ("status", "StatusApp/AccountPush"), ("app", "AppSupport/Phone")
+            ("zulip", "Sources/ZulipApp/AccountNotifications"),
+            ("marmot", "Publishing/Sources/MarmotApp/GroupNotifications"),
+            ("nextcloud", "Sources/NextcloudApp/AccountPush"), ("session", "Sources/SessionApp/AccountWatch"),
+            ("status", "Sources/StatusApp/AccountPush"), ("app", "Sources/AppSupport/Phone")
         ])
     func snippets(_ guide: String, _ example: String) throws {
-        let source = try Tree.text("Examples/Sources/\(example).swift")
+        let source = try Tree.text("Examples/\(example).swift")
         let marked = try #require(source.firstMatch(of: #/// guide: begin\n((?s:.*))// guide: end\n/#))
         let page = try Tree.text("docs/guides/\(guide).md")
         let fences = page.matches(of: #/```swift\n((?s:.*?))```\n/#).map { String($0.1) }

@@ -78,7 +78,7 @@ enum Traps {
 
     static func rows(_ page: String) -> [Row] {
         page.split(separator: "\n").compactMap { line in
-            line.wholeMatch(of: #/\| `(Sources/[^`]+)` \| `([^`]+)` \| (.+) \|/#).map {
+            line.wholeMatch(of: #/\| `((?:Packages/\w+/)?Sources/[^`]+)` \| `([^`]+)` \| (.+) \|/#).map {
                 Row(path: String($0.1), text: String($0.2), proof: String($0.3))
             }
         }

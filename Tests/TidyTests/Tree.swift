@@ -21,10 +21,20 @@ enum Tree {
         return found.sorted { $0.0 < $1.0 }
     }
 
+    /// Where targets of ours lie: the kit's in the package that apps take.
+    static let sourceFolders = ["Sources", Kit.folder + "/Sources"]
+
+    /// All files of targets with one of these endings.
+    static func sourceTexts(endings: Set<String>) throws -> [(path: String, text: String)] {
+        try sourceFolders.flatMap { try texts(below: $0, endings: endings) }
+    }
+
     // Many rules read the same files, and blanking their comments takes seconds.
-    private static let read = ["Sources", "Tests"].map { folder in
+    private static let read = [sourceFolders, ["Tests"]].map { folders in
         Result {
-            try texts(below: folder, endings: ["swift"]).map { SwiftText(path: $0.path, text: $0.text) }
+            try folders.flatMap { try texts(below: $0, endings: ["swift"]) }.map {
+                SwiftText(path: $0.path, text: $0.text)
+            }
         }
     }
 

@@ -28,9 +28,9 @@ enum Words {
         }
     }
 
-    /// Files of this repository that a page names in code marks: `Sources/…`, `Tests/…`, `scripts/…`, `docs/…`.
+    /// Files of this repository that a page names in code marks: `Packages/…`, `Sources/…`, `Tests/…`, `scripts/…`, `docs/…`.
     static func namedPaths(_ page: String) -> [String] {
-        page.matches(of: #/`((?:Sources|Tests|scripts|docs)\/[\w.\/-]+)`/#).map { String($0.1) }
+        page.matches(of: #/`((?:Packages|Sources|Tests|scripts|docs)\/[\w.\/-]+)`/#).map { String($0.1) }
     }
 
     /// Tests that a page names behind their file: `Tests/….swift` ("…", "…"). Words that are left out of a

@@ -1,4 +1,4 @@
-import CSecp256k1
+import libsecp256k1
 import PushModel
 
 /// libsecp256k1 with nothing around it: what our own rooms are measured against.

@@ -1,4 +1,4 @@
-import CSecp256k1
+import libsecp256k1
 import MarmotPush
 import Primitives
 import PushModel

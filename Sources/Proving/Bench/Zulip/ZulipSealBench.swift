@@ -1,4 +1,4 @@
-import CSodium
+import Clibsodium
 import Primitives
 package import PushModel
 import WireFormats

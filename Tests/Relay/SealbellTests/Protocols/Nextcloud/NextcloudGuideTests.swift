@@ -35,7 +35,8 @@ struct NextcloudGuideTests {
     func notes() throws {
         let page = try page()
         let named = Set(page.matches(of: #/`(nextcloud\.[a-z-]+)`/#).map { String($0.1) })
-        let folder = repositoryRoot().appending(path: "Sources/Protocols/NextcloudPush/Relay")
+        let folder = repositoryRoot().appending(
+            path: "Packages/SealbellKit/Sources/Protocols/NextcloudPush/Relay")
         var counted: Set<String> = []
         for file in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
             let text = try String(contentsOf: folder.appending(path: file), encoding: .utf8)

@@ -1,7 +1,7 @@
 import PushModel
 
 /// Pigeons: what the model knows of a push service that the relay does not have. In a service of its own this
-/// file stands in `Sources/Foundations/PushModel/Services/`.
+/// file stands in `Packages/SealbellKit/Sources/Foundations/PushModel/Services/`.
 extension PushService {
     static let pigeon = PushService(named: "pigeon")
 }
