@@ -32,7 +32,9 @@ struct ZulipDemoServer {
         } else {
             // The device's own form; what is none tells nothing.
             let form = http.body.reveal { try? Form.parse($0) }
-            for field in form?.fields ?? [] { told[field.name] = String(decoding: field.value, as: UTF8.self) }
+            for field in form?.fields ?? [] {
+                told[field.name] = String(decoding: field.value, as: UTF8.self)
+            }
             body = #""msg":"""#
         }
         return .http(status: 200, body: Secret(#"{"result":"success",\#(body)}"#.utf8))

@@ -220,7 +220,9 @@ actor ZulipPhone {
             }
             return .events
         }
-        guard answer.json(limitBytes: ZulipLine.answerBytes)?["code"]?.string == "BAD_EVENT_QUEUE_ID" else { return .unanswered }
+        guard answer.json(limitBytes: ZulipLine.answerBytes)?["code"]?.string == "BAD_EVENT_QUEUE_ID" else {
+            return .unanswered
+        }
         queues[index] = nil
         return .over
     }
