@@ -25,18 +25,31 @@ extension Intake {
             first.outcomes = told
         }
         if let undoing = first.undoing, first.outcomes.contains(where: \.isFailure) {
-            await undo(first.group?.takeUndoing() ?? undoing)
+            await undo(first.group?.takeUndoing() ?? undoing, for: first.group, stay)
         }
         return first.outcomes
     }
 
     /// Undoes the call if no withdrawal has done so: no push was withdrawn, but no app serves a push, or a
     /// push is the repeat of one that has already failed.
-    private func undo(_ changes: [Change]) async {
+    ///
+    /// It is tried again while the store is out for a moment, for as long as the reply may wait: without it the
+    /// same bytes are met with silence for good.
+    private func undo(_ changes: [Change], for group: FirstAttempts.Group?, _ stay: Stay?) async {
         guard !changes.isEmpty else { return }
-        // The peer hears of the failure in any case; a call with other bytes is taken without this.
         do throws(StoreError) { _ = try await core.registry.apply(changes) } catch {
             core.observer.refused(error)
+            guard let group, let stay else { return }
+            let rest = Stay(until: min(group.deadline, stay.until), bytes: stay.bytes)
+            do throws(StoreError) {
+                _ = try await hold(rest, after: error, while: { $0.retry == .later }) {
+                    () throws(StoreError) in
+                    try await core.registry.apply(changes)
+                }
+            } catch {
+                // The peer hears of the failure in any case; a call with other bytes is taken without this.
+                core.observer.refused(error)
+            }
         }
     }
 

@@ -158,4 +158,37 @@ struct HoldTests {
             }
         }
     }
+
+    @Test("What undoes a call of which something failed is made again where the store fails for a moment")
+    func undoes() async throws {
+        let provider = ScriptedProvider(Names.fcm) { _ in .accepted }
+        try await Rig.run(Depot(), .of(provider), holds: true) { rig in
+            let key = RecordKey(Space(Names.instance, "call"), Secret("one".utf8))
+            let taken = Record(key: key, touchedAt: .distantPast, body: Secret([1]))
+            let ask = { @Sendable in
+                let verdict = Verdict<[FirstOutcome], SampleError>(
+                    pushes: [push(1, bundle: "org.nobody"), push(2)], changes: [.put(taken, if: .absent)],
+                    reply: .withdrawingAfterFirstAttempt(
+                        deadline: .seconds(11), undoing: [.delete(key, if: .any)]
+                    ) { $0 },
+                    refusal: { _ in SampleError() })
+                return try await rig.service.intake.admit(verdict, instance: Names.instance)
+            }
+            rig.registry.failDeletion(.unavailable)
+            let answered = Watch()
+            async let reply = {
+                defer { answered.add() }
+                return try await ask()
+            }()
+            // No time passes before it has failed.
+            await rig.registry.refusals.wait(for: 1)
+            await rig.pass(until: answered, reaches: 1)
+            let first = try await reply
+            #expect(first == [.dropped, .accepted])
+            // The same bytes are taken again, and what was accepted of them is known.
+            let second = try await ask()
+            #expect(second == [.dropped, .accepted])
+            #expect(provider.addresses == ["t2"])
+        }
+    }
 }
