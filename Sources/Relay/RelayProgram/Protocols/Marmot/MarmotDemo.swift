@@ -29,13 +29,6 @@ struct MarmotDemo: ProtocolDemo {
         (sandbox, group, world, patience) = (stage.sandbox, stage.group, stage.world, stage.patience)
     }
 
-    private struct Phone {
-        let name: String
-        let token: DeviceToken
-        let shown: String
-        let deliveries: AsyncStream<Delivery>
-    }
-
     func run() async -> [DemoReport] {
         do {
             return try await converse()
@@ -51,7 +44,9 @@ struct MarmotDemo: ProtocolDemo {
         guard let url = sandbox.peer(MarmotSandboxPeer.self)?.relay.url else {
             throw DemoFault(words: "the Nostr relay does not listen")
         }
-        let phones = try phones()
+        let phones = try [DeviceToken.Service.apns, .fcm].map { service in
+            try SandboxPhone("marmot", service, sandbox, world)
+        }
         var members = try DemoGroup(server: server, relay: url, world: world)
         for phone in phones { try members.register(phone.token) }
 
@@ -86,20 +81,6 @@ struct MarmotDemo: ProtocolDemo {
         return reports
     }
 
-    private func phones() throws -> [Phone] {
-        let raw = world.randomBytes(32)
-        let hex = Hex.encode(raw)
-        let address = world.inventGoogleAddress("demo")
-        return [
-            Phone(
-                name: "marmot (APNs)", token: try .apns(bytes: raw), shown: hex,
-                deliveries: sandbox.production.subscribe(token: hex)),
-            Phone(
-                name: "marmot (FCM)", token: try .fcm(address), shown: address,
-                deliveries: sandbox.fcm.subscribe(address: address))
-        ]
-    }
-
     private func list(_ publisher: NostrPublisher, _ relay: NostrRelay) async -> RelayList? {
         let end = world.instant() + patience
         while world.instant() < end {
@@ -112,8 +93,8 @@ struct MarmotDemo: ProtocolDemo {
         return nil
     }
 
-    private func report(_ phone: Phone, _ wrap: String, _ delivery: Delivery?) -> DemoReport {
-        let service = phone.token.service == .apns ? "APNs" : "FCM"
+    private func report(_ phone: SandboxPhone, _ wrap: String, _ delivery: Delivery?) -> DemoReport {
+        let service = phone.service
         guard let delivery else {
             let seconds = patience.wholeMilliseconds / 1000
             return DemoReport(

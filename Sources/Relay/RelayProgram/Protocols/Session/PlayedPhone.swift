@@ -121,15 +121,12 @@ struct SessionWire {
         } catch { throw CommandFailure(.usage, Self.keySentence) }
     }
 
-    /// - Parameter answer: of an onion that the server has not answered.
+    /// - Parameter answer: of an onion that the server has not answered: whoever gave that status, it was not
+    ///   the server that read the request.
     /// - Returns: `nil` where nobody did.
     static func failure(_ answer: CallAnswer) -> CommandFailure? {
-        if case .http(let status, _, _) = answer { failure(status) } else { nil }
-    }
-
-    /// Whoever gave that status, it was not the server that read the request.
-    private static func failure(_ status: Int) -> CommandFailure {
-        switch status {
+        guard case .http(let status, _, _) = answer else { return nil }
+        return switch status {
         case 200:
             CommandFailure(
                 .failed,

@@ -1,4 +1,3 @@
-import NIOCore
 import PushModel
 import SessionPush
 import Simulators
@@ -29,43 +28,16 @@ struct SessionDemo: PhonesDemo {
         (sandbox, world, patience) = (stage.sandbox, stage.world, stage.patience)
     }
 
-    struct Phone: DemoPhone {
-        let name: String
-        let service: String
-        let account: SessionAccountKey
-        let token: DeviceToken
-        let deliveries: AsyncStream<Delivery>
-    }
-
-    func apple() throws -> Phone {
-        let hex = world.inventAppleToken()
-        return Phone(
-            name: "session (APNs)", service: "APNs", account: try account(),
-            token: try .apns(hex: hex),
-            deliveries: sandbox.production.subscribe(token: hex))
-    }
-
-    func google() throws -> Phone {
-        let address = world.inventGoogleAddress("demo")
-        return Phone(
-            name: "session (FCM)", service: "FCM", account: try account(),
-            token: try .fcm(address),
-            deliveries: sandbox.fcm.subscribe(address: address))
-    }
-
-    private func account() throws -> SessionAccountKey {
-        try SessionAccountKey(seed: Secret(world.randomBytes(32)))
-    }
-
-    func converse(_ phone: Phone) async throws -> [DemoReport] {
+    func converse(_ phone: SandboxPhone) async throws -> [DemoReport] {
         guard let base = ServerURL(url), let host = LocalCall(url: url)?.host else {
             throw DemoFault(words: "the relay has no address")
         }
         let device = try SessionDevice(
             SessionServer(host: host, key: RelayKey(text: Hex.encode(key.reveal { Array($0) }))))
+        let account = try SessionAccountKey(seed: Secret(world.randomBytes(32)))
         let played = KitPhone(device, world)
         try played.device.use(token: phone.token)
-        try played.device.watch(try WatchedAccount(phone.account))
+        try played.device.watch(try WatchedAccount(account))
         // A storage node that is not yet shown the subscription tells of nothing, so it is waited for.
         let watching = network.notes()
         let wire = KitWire(DirectWeb(base: base), patience: patience)
@@ -84,34 +56,28 @@ struct SessionDemo: PhonesDemo {
         let hash = Base64.text(world.randomBytes(32)).replacing("=", with: "")
         network.store(
             StoragePush(
-                account: phone.account.account, hash: Secret(hash.utf8), namespace: 0, timestamp: now,
+                account: account.account, hash: Secret(hash.utf8), namespace: 0, timestamp: now,
                 expiry: now + .seconds(14 * 86_400), data: message))
         let delivery = try await first(of: phone.deliveries)
         var opened: Secret?
         let push = try Delivered(json: Secret(delivery.body))
         if case .show(let found) = try played.device.open(push, at: world.now()) { opened = found.data }
         let isRight = opened.map { $0 == message } ?? false
-        let id = phone.account.account.bytes.reveal { Hex.encode(Array($0.prefix(5))) }
+        let id = account.account.bytes.reveal { Hex.encode(Array($0.prefix(5))) }
         let token = "device token \(delivery.token.prefix(8))…"
         let report = DemoReport(
             phone.name,
             [
                 .init("storage node", .ciphertext, text), .init("storage node", .address, "account \(id)…"),
                 .init("relay", .ciphertext, text), .init("relay", .address, "account \(id)…"),
-                .init("relay", .address, token), .init(phone.service, .ciphertext, Self.sealed(delivery)),
+                .init("relay", .address, token),
+                .init(phone.service, .ciphertext, SandboxPhone.text("enc_payload", of: delivery)),
                 .init(phone.service, .address, token),
                 .init("device", .ciphertext, isRight ? text : "something else")
             ],
             opened: isRight, fault: isRight ? nil : "the device opened something else",
             success: "opened by the device; what is inside, by the app")
         return [report]
-    }
-
-    /// What the push service is given for the device.
-    private static func sealed(_ delivery: Delivery) -> String {
-        // What is no JSON has no such member.
-        let json = try? JSONValue.parse(delivery.body)
-        return (json?["message"]?["data"] ?? json)?["enc_payload"]?.string ?? ""
     }
 
     private func isWatched(_ notes: AsyncStream<SessionNote>) async -> Bool {

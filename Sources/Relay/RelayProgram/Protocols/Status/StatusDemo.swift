@@ -1,4 +1,3 @@
-import NIOCore
 import PushModel
 import Secp256k1Keys
 import Simulators
@@ -18,7 +17,7 @@ struct StatusDemo: PhonesDemo {
     /// The app's bundle id.
     private let topic: String
     private let line: NodeLine
-    private let sandbox: Sandbox
+    let sandbox: Sandbox
     let world: World
     let patience: Duration
 
@@ -38,29 +37,7 @@ struct StatusDemo: PhonesDemo {
         (sandbox, world, patience) = (stage.sandbox, stage.world, stage.patience)
     }
 
-    struct Phone: DemoPhone {
-        let name: String
-        let service: String
-        let token: DeviceToken
-        let shown: String
-        let deliveries: AsyncStream<Delivery>
-    }
-
-    func apple() throws -> Phone {
-        let hex = world.inventAppleToken()
-        return Phone(
-            name: "status (APNs)", service: "APNs", token: try .apns(hex: hex),
-            shown: hex, deliveries: sandbox.production.subscribe(token: hex))
-    }
-
-    func google() throws -> Phone {
-        let address = world.inventGoogleAddress("demo")
-        return Phone(
-            name: "status (FCM)", service: "FCM", token: try .fcm(address), shown: address,
-            deliveries: sandbox.fcm.subscribe(address: address))
-    }
-
-    func converse(_ phone: Phone) async throws -> [DemoReport] {
+    func converse(_ phone: SandboxPhone) async throws -> [DemoReport] {
         try await line.open()
         let setup = try StatusSetup(
             key: Secp256k1KeyPair.generate(world).secret, bundleID: topic,
@@ -85,10 +62,10 @@ struct StatusDemo: PhonesDemo {
         var opened: Secret?
         let data = try Delivered(json: Secret(delivery.body))
         if case .show(let message) = try device.open(data, at: world.now()) { opened = message.content }
-        return [told(phone, opened, Self.sealed(delivery))]
+        return [told(phone, opened, SandboxPhone.text("encryptedMessage", of: delivery))]
     }
 
-    private func told(_ phone: Phone, _ opened: Secret?, _ sealed: String) -> DemoReport {
+    private func told(_ phone: SandboxPhone, _ opened: Secret?, _ sealed: String) -> DemoReport {
         let isRight = opened.map { $0 == Secret(Self.text.utf8) } ?? false
         let token = "device token \(phone.shown.prefix(8))…"
         return DemoReport(
@@ -101,12 +78,5 @@ struct StatusDemo: PhonesDemo {
                 .init("device", .plaintext, isRight ? Self.text : "something else")
             ],
             opened: isRight, fault: isRight ? nil : "the device opened something else")
-    }
-
-    /// What the push service is given for the device.
-    private static func sealed(_ delivery: Delivery) -> String {
-        // What is no JSON has no such member.
-        let json = try? JSONValue.parse(delivery.body)
-        return (json?["message"]?["data"] ?? json)?["encryptedMessage"]?.string ?? ""
     }
 }

@@ -28,27 +28,12 @@ struct ZulipDemo: PhonesDemo {
         (sandbox, world, patience) = (stage.sandbox, stage.world, stage.patience)
     }
 
-    struct Phone: DemoPhone {
-        let kind: TokenKind
-        let token: String
-        let name: String
-    }
-
-    func apple() -> Phone { Phone(kind: .apns, token: world.inventAppleToken(), name: "zulip (APNs)") }
-
-    func google() -> Phone {
-        Phone(kind: .fcm, token: world.inventGoogleAddress("demo"), name: "zulip (FCM)")
-    }
-
-    func converse(_ phone: Phone) async throws -> [DemoReport] {
+    func converse(_ phone: SandboxPhone) async throws -> [DemoReport] {
         var random = SystemRandomNumberGenerator()
         let deadline = TimeAmount.milliseconds(patience.wholeMilliseconds)
         guard let wire = LocalCall(url: url, deadline: deadline) else {
             throw DemoFault(words: "the listener's address has another form")
         }
-        let deliveries =
-            phone.kind == .apns
-            ? sandbox.production.subscribe(token: phone.token) : sandbox.fcm.subscribe(address: phone.token)
         let (origin, _) = ZulipOrigin.invent(version: "12.0", using: &random)
         let name = "chat-\(UInt32.random(in: .min ... .max)).example.org"
         try await ask(origin.signUp(hostname: name, mail: "admin@example.org"), wire, "sign-up")
@@ -62,7 +47,7 @@ struct ZulipDemo: PhonesDemo {
             realmURL: "https://\(name)", userID: 7, email: "ada@example.org", apiKey: Secret("demo".utf8),
             relayKey: RelayKey(text: bouncerKey), bundleID: bundle)
         let played = KitPhone(try ZulipDevice(login), world)
-        try played.device.use(token: phone.kind == .apns ? .apns(hex: phone.token) : .fcm(phone.token))
+        try played.device.use(token: phone.token)
         var server = ZulipDemoServer()
         try await played.work(atMost: ZulipDemoServer.calls) { (call) throws(CommandFailure) in
             // What it says behind that is for a server with events.
@@ -77,36 +62,37 @@ struct ZulipDemo: PhonesDemo {
             throw DemoFault(words: "the device registered in another form")
         }
         let target = ZulipTarget(
-            kind: phone.kind, tokenID: tokenID, pushKeyID: keyID, key: try PushKey(base64: key))
+            kind: phone.token.service == .apns ? .apns : .fcm, tokenID: tokenID, pushKeyID: keyID,
+            key: try PushKey(base64: key))
         let sealed = try origin.notify(notification, to: [target], realm: realm, using: &random)
         guard let push = sealed.first else { throw DemoFault(words: "the origin sealed nothing") }
         try await ask(push, wire, "notification")
-        let delivery = try await first(of: deliveries)
+        let delivery = try await first(of: phone.deliveries)
         return [try look(phone, notification, delivery, played.device, realm: realm, of: name)]
     }
 
     /// What each of them held in its hands.
     private func look(
-        _ phone: Phone, _ notification: ZulipNotification, _ delivery: Delivery, _ device: ZulipDevice,
+        _ phone: SandboxPhone, _ notification: ZulipNotification, _ delivery: Delivery, _ device: ZulipDevice,
         realm: String, of host: String
     ) throws -> DemoReport {
         let json = try JSONValue.parse(delivery.body)
-        let content = phone.kind == .apns ? json : json["message"]?["data"] ?? json
+        let content = phone.token.service == .apns ? json : json["message"]?["data"] ?? json
         let keyID = content["push_key_id"]?.uint32 ?? content["push_key_id"]?.string.flatMap(UInt32.init)
         guard let keyID, let ciphertext = content["encrypted_data"]?.string else {
             throw DemoFault(words: "what arrived has another form")
         }
         let opened = try device.open(Delivered(json: Secret(delivery.body)), at: world.now()).content
-        let service = phone.kind == .apns ? "APNs" : "FCM"
+        let service = phone.service
         return DemoReport(
             phone.name,
             [
                 .init("origin", .plaintext, "“\(Self.text)”"),
-                .init("relay", .address, "device token \(phone.token.prefix(8))…, push key id \(keyID)"),
+                .init("relay", .address, "device token \(phone.shown.prefix(8))…, push key id \(keyID)"),
                 .init("relay", .address, "realm \(realm.prefix(8))… of \(host)"),
                 .init("relay", .ciphertext, ciphertext),
                 .init(service, .ciphertext, ciphertext),
-                .init(service, .address, "device token \(phone.token.prefix(8))…"),
+                .init(service, .address, "device token \(phone.shown.prefix(8))…"),
                 .init("device", .plaintext, opened == notification ? "“\(Self.text)”" : "something else")
             ],
             opened: opened == notification,
