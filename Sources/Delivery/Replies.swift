@@ -33,8 +33,8 @@ extension Intake {
     /// Undoes the call if no withdrawal has done so: no push was withdrawn, but no app serves a push, or a
     /// push is the repeat of one that has already failed.
     ///
-    /// It is tried again while the store is out for a moment, for as long as the reply may wait: without it the
-    /// same bytes are met with silence for good.
+    /// It is tried again while the store is out for a moment, for as long as the reply may wait: without it
+    /// the same bytes are met with silence for good.
     private func undo(_ changes: [Change], for group: FirstAttempts.Group?, _ stay: Stay?) async {
         guard !changes.isEmpty else { return }
         do throws(StoreError) { _ = try await core.registry.apply(changes) } catch {

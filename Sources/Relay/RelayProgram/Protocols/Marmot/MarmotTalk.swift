@@ -11,6 +11,8 @@ import WebSocket
 /// A played phone at work: what it hears in its groups, what it says there, and whom it wakes.
 struct MarmotTalk {
     var phone: PlayedMarmot
+    /// The devices of this run, by the places of their groups: what one is to answer is in no file.
+    private var devices: [Int: MarmotDevice] = [:]
     private let relay: NostrRelay
     private let reader: NostrReader
     private let line: NostrPublisher
@@ -78,7 +80,7 @@ struct MarmotTalk {
     ) throws(CommandFailure) -> [String] {
         var lines: [String] = []
         var group = phone.groups[index]
-        var device = try device(in: group)
+        var device = try device(index)
         for said in group.open(wraps) {
             let sender = said.event.pubkey
             group.note(said)
@@ -101,11 +103,18 @@ struct MarmotTalk {
         }
         group.device = device.kept
         phone.groups[index] = group
+        devices[index] = device
         return lines
     }
 
-    private func device(in group: PlayedGroup) throws(CommandFailure) -> MarmotDevice {
-        try orFail { () throws(DeviceError) in try phone.device(in: group) }
+    /// The phone in a group, as it stands in this run.
+    private func device(_ index: Int) throws(CommandFailure) -> MarmotDevice {
+        let group = phone.groups[index]
+        guard var device = devices[index] else {
+            return try orFail { () throws(DeviceError) in try phone.device(in: group) }
+        }
+        device.group = group.view(of: phone.pair.publicKey)
+        return device
     }
 
     // MARK: saying
@@ -151,7 +160,7 @@ struct MarmotTalk {
         _ change: (inout MarmotDevice) -> Void = { _ in }
     ) async throws(CommandFailure) -> Said {
         var said = Said()
-        let played = KitPhone(try device(in: phone.groups[index]), shell.world, ahead: ahead)
+        let played = KitPhone(try device(index), shell.world, ahead: ahead)
         change(&played.device)
         try orFail { () throws(DeviceError) in
             try played.device.use(token: isWanted ? try phone.deviceToken() : nil)
@@ -169,6 +178,7 @@ struct MarmotTalk {
             try await say([event], index)
             return [.taken]
         }
+        devices[index] = played.device
         return said
     }
 
@@ -176,7 +186,7 @@ struct MarmotTalk {
 
     /// How many tokens each leaf of a group has told.
     func tokens(_ index: Int) throws(CommandFailure) -> [UInt32: Int] {
-        let tokens = try device(in: phone.groups[index]).tokens(at: now)
+        let tokens = try device(index).tokens(at: now)
         return Dictionary(tokens.map { ($0.leaf, 1) }, uniquingKeysWith: +)
     }
 
@@ -184,7 +194,7 @@ struct MarmotTalk {
     ///
     /// - Throws: `CommandFailure` for a proxy or an authority that cannot be used; `Unreached`.
     mutating func wake(_ index: Int, tor: SOCKSAddress?) async throws -> [WakeReport] {
-        let tokens = try device(in: phone.groups[index]).tokensToWake(at: now)
+        let tokens = try device(index).tokensToWake(at: now)
         var settings = MarmotPublisher.Settings(lookUp: [phone.relay])
         settings.tor = tor.map { MarmotPublisher.Tor(host: $0.host, port: $0.port) }
         // A sandbox's relay tells of others on the same machine, and a public one does not.
