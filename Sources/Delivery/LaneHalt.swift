@@ -51,12 +51,16 @@ struct LaneHalt: Sendable {
     /// makes up, would cost everybody else a minute.
     ///
     /// Not where the service blames so many targets that they would halt an open lane: there each probe costs
-    /// a push.
+    /// a push, and what is refused here only gives its turn to the next.
     mutating func hasten(
         after answer: Answer, to probe: LaneQueue.Entry, at instant: ContinuousClock.Instant
     ) {
         guard isHalted, probe.isProbe else { return }
-        guard answer.fate != .local else { return probes.hasten(at: instant) }
+        if answer.fate == .local {
+            // Our own store is out; the service may have been asked.
+            if case .retry = answer.outcome { return }
+            return hearsOfOrigins ? probes.giveBack(at: instant) : probes.hasten(at: instant)
+        }
         guard cause == .credential, answer.isAnswered, !Breaker.isCredentialFault(answer) else { return }
         blamesTargets = Breaker.isTargetFault(answer) && breaker.blamesTargets(at: instant)
         if !blamesTargets { probes.hasten(at: instant) }
@@ -150,13 +154,15 @@ struct ProbePace: Sendable {
     private var next: ContinuousClock.Instant?
     /// Between the next probe and the one after it.
     private var span: Duration
+    /// The same before the last probe left.
+    private var former: Duration
     private let first: Duration
     private let most: Duration
 
     init(limits: DeliveryLimits) {
         first = min(limits.probeFirst, limits.probeEvery)
         most = limits.probeEvery
-        span = first
+        (span, former) = (first, first)
     }
 
     /// `nil`: a probe may leave now.
@@ -173,6 +179,7 @@ struct ProbePace: Sendable {
 
     /// A probe leaves.
     mutating func sent(at instant: ContinuousClock.Instant) {
+        former = span
         next = instant + span
         span = min(span * 2, most)
     }
@@ -183,5 +190,11 @@ struct ProbePace: Sendable {
         span = min(first * 2, most)
     }
 
-    mutating func end() { (next, span) = (nil, first) }
+    /// The last probe asked nobody: another leaves soon, and those behind it are as rare as they were.
+    mutating func giveBack(at instant: ContinuousClock.Instant) {
+        next = min(next ?? instant, instant + first)
+        span = former
+    }
+
+    mutating func end() { (next, span, former) = (nil, first, first) }
 }

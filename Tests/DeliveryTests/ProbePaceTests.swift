@@ -156,5 +156,16 @@ struct ProbePaceTests {
         stage.answer(here.push, .badTokenHere)
         let next = try stage.next()
         #expect(next.seconds == 1)
+        // It gives its turn to another, and does not make probes frequent: each of them costs a push.
+        stage.answer(next.push, .badDeviceToken)
+        #expect(try stage.next().seconds == 16)
+    }
+
+    @Test("What our own store kept from its end brings no probe sooner")
+    func ownStore() throws {
+        var stage = try refused()
+        stage.answer(try stage.next().push, .notKept)
+        let second = try stage.next()
+        #expect(second.seconds == 60)
     }
 }

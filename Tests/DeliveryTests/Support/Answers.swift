@@ -11,6 +11,8 @@ extension Answer {
 
     /// Refused by ourselves: a token that no service could mean.
     static let badTokenHere = Answer(.unregistered(since: nil), .badDeviceToken, sentAt: sent, fate: .local)
+    /// What has come of it could not be kept: our own store is out.
+    static let notKept = Answer(.retry(after: nil), .noStoreForAnswer, sentAt: sent, fate: .local)
     /// REFUSED_STREAM, or no connection.
     static let notReached = Answer(.retry(after: nil), .notReached, sentAt: sent, fate: .unprocessed)
     /// No answer came; the service may have acted.
