@@ -126,6 +126,65 @@ struct MarmotKitTests {
         #expect(group.members[1].device.tokensToWake(at: group.now).isEmpty)
     }
 
+    @Test(
+        "What the group has not got is not said again behind a later token, or behind the logout",
+        arguments: [TokenFormat.seed, .mip05Long], [nil, "0b"])
+    func outdated(_ format: TokenFormat, _ later: String?) throws {
+        for isAnsweredFirst in [true, false] {
+            var group = try KitGroup(format)
+            try group.start()
+            var calls = group.due(0)
+            #expect(calls.count == 2)
+            let first = try #require(calls.last?.rumor)
+            for call in calls { group.answer(call.isStanding ? .taken : .none, call, 0) }
+            group.now = group.now + .seconds(15)
+            let token = try later.map { try DeviceToken.apns(hex: String(repeating: $0, count: 32)) }
+            try group.members[0].device.use(token: token)
+            calls = group.due(0)
+            #expect(calls.count == 2 && calls.first?.rumor == first)
+            let (earlier, last) = (try #require(calls.first), try #require(calls.last))
+            if isAnsweredFirst { group.answer(.none, earlier, 0) }
+            group.answer(.taken, last, 0)
+            if !isAnsweredFirst { group.answer(.none, earlier, 0) }
+            group.now = group.now + .seconds(15)
+            #expect(!group.due(0).contains { $0.rumor == first })
+            try group.restart()
+            #expect(!group.due(0).contains { $0.rumor == first })
+        }
+    }
+
+    @Test("A request without tokens does not stand for the token that the group has not got")
+    func askedMeanwhile() throws {
+        var group = try KitGroup(.seed)
+        try group.start()
+        var calls = group.due(0)
+        let first = try #require(calls.last?.rumor)
+        for call in calls { group.answer(call.isStanding ? .taken : .none, call, 0) }
+        group.now = group.now + .seconds(15)
+        group.members[0].device.askAgain()
+        calls = group.due(0)
+        #expect(calls.count == 2 && calls.first?.rumor == first)
+        group.answer(.none, try #require(calls.first), 0)
+        group.answer(.taken, try #require(calls.last), 0)
+        group.now = group.now + .seconds(15)
+        #expect(group.due(0).map(\.rumor) == [first])
+    }
+
+    @Test("A token waits while a later one is under way, and is said before it where that fails")
+    func underWay() throws {
+        var group = try KitGroup(.seed)
+        try group.start()
+        let first = try #require(group.due(0).last)
+        try group.members[0].device.use(token: .apns(hex: String(repeating: "0b", count: 32)))
+        let later = try #require(group.due(0).last)
+        group.answer(.none, first, 0)
+        group.now = group.now + .seconds(15)
+        #expect(group.due(0).isEmpty)
+        group.answer(.none, later, 0)
+        group.now = group.now + .seconds(15)
+        #expect(group.due(0).map(\.rumor) == [first.rumor, later.rumor])
+    }
+
     @Test("Another token is told, another group begins anew, and foreign services are refused")
     func changes() throws {
         var group = try KitGroup(.mip05Long)
@@ -200,6 +259,13 @@ struct MarmotKitTests {
             other[place] ^= 1
             #expect(throws: DeviceError(.malformedKept)) { try MarmotDevice(setup, keeping: Secret(other)) }
         }
+    }
+}
+
+extension Call {
+    /// What the group is to be told.
+    fileprivate var rumor: [UInt8]? {
+        if case .say(_, let rumor) = way { rumor.array } else { nil }
     }
 }
 

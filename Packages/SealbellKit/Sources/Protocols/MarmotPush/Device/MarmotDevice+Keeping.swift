@@ -15,7 +15,7 @@ extension MarmotDevice {
             Secret(cell: hasAsked), Secret(cell: leaf.isOptedOut), Secret(cell: state.rawValue),
             Secret(cell: since), Secret(cell: leaf.schedule.refreshAt)
         ]
-        let said = owed.filter { !$0.isAnswer }.map(\.rumor)
+        let said = owed.filter { !$0.isAnswer && !$0.isOutdated }.map(\.rumor)
         var rows = [head, said]
         var room = MarmotLimits.deviceKeptBytes / 2 - said.reduce(0) { $0 + 2 * $1.count }
         let own = group?.ownLeaf
@@ -52,7 +52,7 @@ extension MarmotDevice {
             // Whatever is wrong with it, it is not ours.
             guard let event = try? NostrEvent.parse(rumor, .rumor), event.pubkey == setup.identity.publicKey
             else { throw fault }
-            owed.append(Owed(rumor: rumor, isAnswer: false))
+            owed.append(Owed(event, rumor: rumor))
         }
         leaf = MarmotLeaf(
             setup.settings, identity: setup.identity, tokens: GroupTokens(leaves), now: .distantPast)

@@ -44,7 +44,27 @@ public struct MarmotDevice: PushDevice {
         let rumor: Secret
         /// Others' tokens, which another member may tell as well: said once, and not kept.
         let isAnswer: Bool
+        /// It also asks for the others' tokens.
+        let asks: Bool
+        /// All tokens of this leaf, by tags: the group goes by the last one in MLS order. Records of
+        /// `push-v1` go by a date of their own.
+        let isSet: Bool
+        /// The group has a later set already: it is not said again, and not kept.
+        var isOutdated = false
         var call: UInt64?
+
+        init(_ event: NostrEvent, rumor: Secret) {
+            self.rumor = rumor
+            isAnswer = event.kind == NostrKind.tokenList
+            asks = event.kind == NostrKind.tokenRequest
+            // What no reader would take is no set.
+            isSet =
+                switch try? Gossip(reading: event) {
+                case .request(_, let own, _): !own.isEmpty
+                case .update, .removal: true
+                case .list, .recordRequest, .records, nil: false
+                }
+        }
     }
 
     /// The leaf after ``kept``, or one that has come into a group.
@@ -123,7 +143,7 @@ public struct MarmotDevice: PushDevice {
             owe(leaf.ask(in: group, now: moment, using: &generator).events)
         }
         owe(leaf.due(at: moment, in: group, using: &generator).events)
-        for place in owed.indices where owed[place].call == nil {
+        for place in sayable {
             let call = Call(id: id(), .say(group: groupID, rumor: owed[place].rumor))
             owed[place].call = call.id
             calls.append(call)
@@ -151,10 +171,10 @@ public struct MarmotDevice: PushDevice {
         }
         guard let place = owed.firstIndex(where: { $0.call == call.id }) else { return }
         if case .taken = answer {
-            owed.remove(at: place)
+            if owed.remove(at: place).isSet { outdateSets(before: place) }
         } else {
             // Others answer too: a list that comes late is noise.
-            if owed[place].isAnswer { owed.remove(at: place) } else { owed[place].call = nil }
+            if owed[place].isAnswer || owed[place].isOutdated { drop(place) } else { owed[place].call = nil }
             restUntil = now + MarmotLimits.callPause
         }
         mark(now)
@@ -201,7 +221,7 @@ public struct MarmotDevice: PushDevice {
     /// When to call ``due(at:using:)`` without anything having happened.
     public var nextDue: UnixTime? {
         guard targets != nil, group != nil else { return nil }
-        let isWaiting = hearID == nil || isToTell || isToAsk || owed.contains { $0.call == nil }
+        let isWaiting = hearID == nil || isToTell || isToAsk || !sayable.isEmpty
         let next = isWaiting ? .distantPast : line.time(leaf.nextDeadline(from: line.moment))
         return restUntil.map { max($0, next) } ?? next
     }
@@ -231,10 +251,30 @@ public struct MarmotDevice: PushDevice {
 
     private mutating func owe(_ events: [NostrEvent]) {
         for event in events {
-            owed.append(Owed(rumor: event.serialized(), isAnswer: event.kind == NostrKind.tokenList))
+            owed.append(Owed(event, rumor: event.serialized()))
         }
         // An app that says nothing for months: the newest counts.
         owed.removeFirst(max(0, owed.count - MarmotLimits.owedRumors))
+    }
+
+    /// Places in ``owed`` of what is to be said now. A set waits while a later one is under way, so that it
+    /// does not come behind it.
+    private var sayable: [Int] {
+        let last = owed.lastIndex { $0.isSet && $0.call != nil } ?? 0
+        return owed.indices.filter { owed[$0].call == nil && !(owed[$0].isSet && $0 < last) }
+    }
+
+    /// The group has a later set: said again behind it, an earlier one would count, as the token of a phone
+    /// that was logged out since.
+    private mutating func outdateSets(before place: Int) {
+        for earlier in owed.indices.prefix(place).reversed() where owed[earlier].isSet {
+            if owed[earlier].call == nil { drop(earlier) } else { owed[earlier].isOutdated = true }
+        }
+    }
+
+    /// Is not said again; the others' tokens are still asked for.
+    private mutating func drop(_ place: Int) {
+        if owed.remove(at: place).asks { isToAsk = true }
     }
 
     /// Whether the group was told a token of this leaf. Another device of the account is another leaf.
