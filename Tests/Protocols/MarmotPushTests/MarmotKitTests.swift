@@ -170,6 +170,24 @@ struct MarmotKitTests {
         #expect(group.due(0).map(\.rumor) == [first])
     }
 
+    @Test("A token that was told by a clock half a year ahead is renewed when the clock is right, and once")
+    func clockSetBack() throws {
+        for isOtherRun in [true, false] {
+            var group = try KitGroup(.seed)
+            group.now = group.now + .seconds(180 * 86_400)
+            try group.start()
+            try group.work()
+            let said = group.said
+            group.now = group.now + .seconds(-180 * 86_400)
+            if isOtherRun { try group.restart() }
+            try group.work()
+            #expect(group.said == said + group.members.count)
+            try group.restart()
+            try group.work()
+            #expect(group.said == said + group.members.count)
+        }
+    }
+
     @Test("A token waits while a later one is under way, and is said before it where that fails")
     func underWay() throws {
         var group = try KitGroup(.seed)

@@ -54,6 +54,14 @@ struct GossipSchedule: Sendable {
         return true
     }
 
+    /// Whether the own token is to be made anew: its time has come, or the clock was set back since that time
+    /// was chosen, by so much that others would forget the token first.
+    func isRefreshDue(at now: UnixTime) -> Bool {
+        guard let refreshAt else { return false }
+        let longest = MarmotLimits.refreshLeast + MarmotLimits.refreshSpread
+        return refreshAt <= now || refreshAt.since(now) > longest
+    }
+
     mutating func forgetAnswers() { pending = [] }
 
     /// The nearest of all deadlines.

@@ -130,7 +130,7 @@ package struct MarmotLeaf: Sendable {
         isOptedOut = false
         if occasion == .started, let since = knownSince(targets, view.ownLeaf) {
             if schedule.refreshAt == nil { schedule.refreshAt = since + refreshPeriod(&generator) }
-            if let refreshAt = schedule.refreshAt, now.wall < refreshAt { return Due() }
+            if !schedule.isRefreshDue(at: now.wall) { return Due() }
         }
         return try announce(targets, asks: occasion == .joined, in: view, now: now, using: &generator)
     }
@@ -323,7 +323,7 @@ package struct MarmotLeaf: Sendable {
         for waiting in schedule.answers(at: now.instant) {
             due.events += answer(waiting, in: view, now: now)
         }
-        if let refreshAt = schedule.refreshAt, refreshAt <= now.wall, !targets.isEmpty {
+        if schedule.isRefreshDue(at: now.wall), !targets.isEmpty {
             // The tokens had room when they were registered: it fails for no reason that time could mend.
             if let renewed = try? announce(targets, asks: false, in: view, now: now, using: &generator) {
                 due.events += renewed.events
