@@ -30,6 +30,7 @@ struct PushDeviceTests {
             using generator: inout some RandomNumberGenerator
         ) { random = generator.next() }
         func open(_ delivered: Delivered, at now: UnixTime) throws(DeviceError) -> Opened<Int> {
+            if tokens.last == .some(nil) { return .ignore(.switchedOff) }
             if let word { throw DeviceError(word, "toy") }
             return .show(delivered.json.count)
         }
@@ -61,6 +62,22 @@ struct PushDeviceTests {
             try Toy.open(delivered, among: Array(toys[..<1]), at: .distantPast)
         }
         #expect(throws: DeviceError(.foreign)) { try Toy.open(delivered, among: [], at: .distantPast) }
+    }
+
+    @Test("One that is switched off keeps nothing from another, and is the answer where none opens it")
+    func off() throws {
+        let delivered = try Delivered(data: [:])
+        var off = try Toy(nil)
+        try off.use(token: nil)
+        let found = try Toy.open(delivered, among: [off, off, Toy(nil)], at: .distantPast)
+        #expect(found.place == 2 && found.opened.content != nil)
+        let none = try Toy.open(delivered, among: [Toy(.foreign), Toy(.doesNotOpen), off], at: .distantPast)
+        #expect(none.place == 2)
+        guard case .ignore(.switchedOff) = none.opened else {
+            Issue.record("it is off")
+            return
+        }
+        #expect(try Toy.open(delivered, among: [off, off], at: .distantPast).place == 0)
     }
 
     @Test("An app that names no generator has the system's")

@@ -107,17 +107,24 @@ extension PushDevice {
 
     /// Opens a push of one of several devices: of accounts, or of groups.
     ///
-    /// - Returns: the place in `devices` of the first that it is for, and what to do about it.
+    /// - Returns: the place in `devices` of the first that it is for, and what to do about it. One that is
+    ///   switched off is the answer only where no other opens it: a wake may be meant for all of them.
     /// - Throws: `.foreign` where none of them knows it; else what the first that knows it throws.
     public static func open(
         _ delivered: Delivered, among devices: [Self], at now: UnixTime
     ) throws(DeviceError) -> (place: Int, opened: Opened<Content>) {
         var fault = DeviceError(.foreign)
+        var off: (place: Int, opened: Opened<Content>)?
         for (place, device) in devices.enumerated() {
-            do throws(DeviceError) { return (place, try device.open(delivered, at: now)) } catch {
+            do throws(DeviceError) {
+                let opened = try device.open(delivered, at: now)
+                guard case .ignore(.switchedOff) = opened else { return (place, opened) }
+                off = off ?? (place, opened)
+            } catch {
                 if fault.code == .foreign { fault = error }
             }
         }
+        if let off { return off }
         throw fault
     }
 }
