@@ -4,9 +4,12 @@ public import PushModel
 
 /// A key pair of Ed25519 (RFC 8032): a seed, and the public key that follows from it.
 public struct Ed25519KeyPair: Sendable {
+    /// A seed: 32 bytes (RFC 8032 §5.1.5).
     public static let seedBytes = 32
 
+    /// 32 bytes, the private key as RFC 8032 has it.
     public let seed: Secret
+    /// What signatures of this pair are verified with: 32 bytes.
     public let publicKey: Ed25519PublicKey
     /// Seed and public key, as libsodium wants them.
     private let secretKey: Secret

@@ -4,7 +4,9 @@ public import PushModel
 
 /// A public key of Ed25519 (RFC 8032): 32 bytes, not yet known to be a point of the curve.
 public struct Ed25519PublicKey: Sendable {
+    /// A public key: 32 bytes (RFC 8032 §5.1.5).
     public static let keyBytes = 32
+    /// A signature: 64 bytes (RFC 8032 §5.1.6).
     public static let signatureBytes = 64
     /// 32 bytes.
     public let bytes: Secret

@@ -3,6 +3,7 @@ public import PushModel
 /// What this module says when it refuses.
 public typealias RSAError = CodedError<RSAErrorCode>
 
+/// Why a key was not read, a text not encrypted, or a ciphertext not opened.
 public enum RSAErrorCode: String, PushErrorCode {
     /// No RSA key of 2048 bits in the form that is asked for.
     case malformedRSAKey

@@ -1,5 +1,6 @@
 /// Lengths of RSA-2048, the one size of this module.
 public enum RSAForm {
+    /// A modulus, and so a key: 2048 bits.
     public static let bits = 2_048
     /// A signature, a ciphertext, a modulus.
     public static let blockBytes = 256
@@ -16,5 +17,6 @@ public enum RSAPadding: Sendable, Hashable, CaseIterable {
     /// RSAES-OAEP with SHA-1 and MGF1-SHA-1, at most 214 bytes.
     case oaepSHA1
 
+    /// The longest plaintext in bytes: 245, and 214 with OAEP.
     public var plaintextBytes: Int { self == .pkcs1v15 ? 245 : 214 }
 }

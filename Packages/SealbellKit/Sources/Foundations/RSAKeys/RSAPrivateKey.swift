@@ -4,6 +4,7 @@ public import PushModel
 
 /// An RSA private key of 2048 bits. It is a device's or a server's: the relay has none.
 public struct RSAPrivateKey: Sendable {
+    /// The half that others encrypt to and verify with: 2048 bits.
     public let publicKey: RSAPublicKey
     private let signing: _RSA.Signing.PrivateKey
 

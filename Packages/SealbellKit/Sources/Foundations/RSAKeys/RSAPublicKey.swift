@@ -109,7 +109,9 @@ public struct RSAPublicKey: Sendable {
 
     /// Encrypts with randomness of the library's own.
     ///
-    /// - Throws: `.plaintextTooLong` when there is more than ``RSAPadding/plaintextBytes``.
+    /// - Parameter plaintext: at most ``RSAPadding/plaintextBytes``.
+    /// - Returns: 256 bytes.
+    /// - Throws: `.plaintextTooLong` when there is more; `.libraryFailed`.
     public func encrypt(_ plaintext: Secret, padding: RSAPadding) throws(RSAError) -> [UInt8] {
         guard plaintext.count <= padding.plaintextBytes else { throw RSAError(.plaintextTooLong) }
         // The library's own words are dropped.
