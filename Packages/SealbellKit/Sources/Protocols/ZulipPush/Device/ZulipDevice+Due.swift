@@ -70,7 +70,10 @@ extension ZulipDevice {
             core.routine.current?.profile == .v12 && core.routine.current?.id != nil
             && core.routine.columns == nil
         guard !isUnseen else {
-            if login.asksForEvents { queue.want(at: now) }
+            if login.asksForEvents, !start.isStateWanted {
+                start.isStateWanted = true
+                queue.want(at: now)
+            }
             return
         }
         start.isAgainWanted = false

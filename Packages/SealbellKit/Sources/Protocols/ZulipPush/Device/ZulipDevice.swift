@@ -46,6 +46,8 @@ public struct ZulipDevice: PushDevice {
         /// A token that came behind the start.
         var hasNewToken = false
         var isAgainWanted = false
+        /// The state was asked for to that end: once, or what fails would be asked for without a pause.
+        var isStateWanted = false
         /// A state that came before the start.
         var state: Secret?
     }
@@ -146,7 +148,10 @@ public struct ZulipDevice: PushDevice {
 
     /// Registers once more, with the same id and keys, whatever the server said before: the user asks for it.
     /// What follows is in ``due(at:using:)``.
-    public mutating func registerAgain() { start.isAgainWanted = true }
+    public mutating func registerAgain() {
+        start.isAgainWanted = true
+        start.isStateWanted = false
+    }
 
     /// Asks the server for a test notification to this phone (§3.4). Send it by itself; its answer is
     /// nothing that the device has to know. `NO_ACTIVE_PUSH_DEVICE` in it says that nothing is set up yet.
