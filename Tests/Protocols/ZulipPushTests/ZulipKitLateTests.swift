@@ -51,4 +51,39 @@ struct ZulipKitLateTests {
         #expect(phone.server.heard.count == heard + 2, "the settings, and the state once")
         #expect(phone.status.advice == .logInAgain)
     }
+
+    // MARK: logout
+
+    /// Of a new phone: the registering call, which is not made yet.
+    private func registering(_ phone: inout KitPhone) throws -> Call {
+        let settings = try due("server_settings", &phone)
+        phone.device.answered(
+            phone.server.answer(settings, at: phone.now), to: settings, at: phone.now, using: &phone.random)
+        return try due("mobile_push/register", &phone)
+    }
+
+    private func due(_ path: String, _ phone: inout KitPhone) throws -> Call {
+        let calls = phone.device.due(at: phone.now, using: &phone.random)
+        return try #require(calls.first { $0.http?.url.contains(path) == true })
+    }
+
+    @Test("The answer to a registering call of before a logout says nothing of the one after it")
+    func answerOfBefore() throws {
+        for profile in [ZulipProfile.zap, .v11] {
+            var phone = try KitPhone(profile)
+            let former = try registering(&phone)
+            try phone.device.use(token: nil)
+            _ = phone.device.due(at: phone.now, using: &phone.random)
+            try phone.device.use(token: .apns(hex: KitPhone.token))
+            let call = try registering(&phone)
+            let kept = phone.device.kept
+            let success = CallAnswer.http(status: 200, body: Secret(KitServer.success.utf8))
+            phone.device.answered(success, to: former, at: phone.now, using: &phone.random)
+            #expect(phone.device.kept == kept)
+            phone.device.answered(
+                phone.server.answer(call, at: phone.now), to: call, at: phone.now, using: &phone.random)
+            try phone.work()
+            #expect(phone.status.state == .active)
+        }
+    }
 }

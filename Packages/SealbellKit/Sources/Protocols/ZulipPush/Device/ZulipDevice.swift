@@ -113,6 +113,9 @@ public struct ZulipDevice: PushDevice {
             // It has left, and comes again.
             core = ZulipRoutine(account: login.account)
             start = Start()
+            // Its calls are counted from one again: what the former one asked is not its own.
+            underWay.removeAll { if case .routine = $0.kind { true } else { false } }
+            asking = nil
         }
         isLeaving = false
         self.token = token
