@@ -86,4 +86,25 @@ struct ZulipKitLateTests {
             #expect(phone.status.state == .active)
         }
     }
+
+    @Test("What a registering call tells is forgotten behind its answer, or once that is lost")
+    func logoutBesideCall() throws {
+        for profile in [ZulipProfile.zap, .v11] {
+            var phone = try KitPhone(profile)
+            let call = try registering(&phone)
+            try phone.device.use(token: nil)
+            #expect(phone.device.due(at: phone.now, using: &phone.random).isEmpty)
+            #expect(phone.device.nextDue == phone.now + ZulipLimits.callLife)
+            #expect(!phone.device.isGone)
+            let answer = phone.server.answer(call, at: phone.now)
+            #expect(phone.server.registrations.count == 1)
+            var lost = phone
+            phone.device.answered(answer, to: call, at: phone.now, using: &phone.random)
+            try phone.work()
+            #expect(phone.server.registrations.isEmpty && phone.device.isGone)
+            lost.now = lost.now + ZulipLimits.callLife
+            try lost.work()
+            #expect(lost.server.registrations.isEmpty && lost.device.isGone)
+        }
+    }
 }

@@ -20,6 +20,7 @@ extension ZulipDevice {
                 queue.expect(at: now)
             }
             leaveIfLoggedOut()
+            forget(behind: number, now)
         case .forget(let profile, let id):
             settle(profile, id, AnswerVerdict(heard, now: now), now, &generator)
         case .state:

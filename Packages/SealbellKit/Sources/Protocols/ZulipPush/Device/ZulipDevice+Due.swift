@@ -11,7 +11,7 @@ extension ZulipDevice {
         guard token != nil || isLeaving else { return [] }
         var calls: [Call] = []
         if isLeaving {
-            if !core.routine.isOver { take(.logout, now, &generator) }
+            if !core.routine.isOver { leave(now, &generator) }
             start.isDone = false
             queue.end()
             // Registering calls that were not given yet are not to be.
@@ -124,6 +124,27 @@ extension ZulipDevice {
         guard let id = call.fields.first.flatMap({ Int64($0.value.word) }) else { return }
         forgets.append(ForgetCall(profile: call.profile, id: id, since: now, dueAt: now))
         if forgets.count > ZulipLimits.forgets { forgets.removeFirst() }
+    }
+
+    /// What a registering call tells is to be forgotten behind its answer: a server that took the two the
+    /// other way round would keep it.
+    private mutating func leave(_ now: UnixTime, _ generator: inout some RandomNumberGenerator) {
+        let (open, current) = (core.routine.underWay, core.routine.current)
+        take(.logout, now, &generator)
+        guard let open, !outgoing.contains(where: { $0.number == open.number }),
+            let place = forgets.lastIndex(where: { $0.profile == current?.profile && $0.id == current?.id })
+        else { return }
+        forgets[place].behind = open.number
+        // An answer that the app has not brought by then is lost; nor may a clock that was set back delay it.
+        forgets[place].dueAt = max(now, min(open.since, now) + ZulipLimits.callLife)
+    }
+
+    /// The registering call of that number is answered.
+    mutating func forget(behind number: UInt64, _ now: UnixTime) {
+        for place in forgets.indices where forgets[place].behind == number {
+            forgets[place].behind = nil
+            forgets[place].dueAt = now
+        }
     }
 
     private mutating func forgetCalls(_ now: UnixTime) -> [Call] {

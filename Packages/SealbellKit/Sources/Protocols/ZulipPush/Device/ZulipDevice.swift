@@ -61,6 +61,8 @@ public struct ZulipDevice: PushDevice {
         var dueAt: UnixTime
         /// Since when a call of it is under way. Not kept.
         var askedAt: UnixTime?
+        /// Number of the registering call whose answer it waits for. Not kept.
+        var behind: UInt64?
     }
 
     /// A call that was given, and what its answer is for.
@@ -116,6 +118,7 @@ public struct ZulipDevice: PushDevice {
             // Its calls are counted from one again: what the former one asked is not its own.
             underWay.removeAll { if case .routine = $0.kind { true } else { false } }
             asking = nil
+            for place in forgets.indices { forgets[place].behind = nil }
         }
         isLeaving = false
         self.token = token
