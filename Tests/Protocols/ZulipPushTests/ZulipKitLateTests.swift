@@ -52,6 +52,50 @@ struct ZulipKitLateTests {
         #expect(phone.status.advice == .logInAgain)
     }
 
+    // MARK: state and events
+
+    @Test("A state whose answer never comes is asked for again, and a late answer only closes its queue")
+    func lostState() throws {
+        for profile in ZulipProfile.allCases {
+            var phone = try active(profile)
+            try phone.restart()
+            let settings = try due("server_settings", &phone)
+            phone.device.answered(
+                phone.server.answer(settings, at: phone.now), to: settings, at: phone.now,
+                using: &phone.random)
+            let lost = try due("/api/v1/register", &phone)
+            phone.now = phone.now + ZulipLimits.callLife
+            #expect(phone.device.nextDue == phone.now)
+            let call = try due("/api/v1/register", &phone)
+            let answer = phone.server.answer(call, at: phone.now)
+            let late = phone.server.answer(lost, at: phone.now)
+            phone.device.answered(late, to: lost, at: phone.now, using: &phone.random)
+            phone.device.answered(answer, to: call, at: phone.now, using: &phone.random)
+            try phone.work()
+            #expect(phone.server.queues.isEmpty)
+            #expect(phone.status.state == .active)
+        }
+    }
+
+    @Test("Events whose answer never comes are asked for again in the same queue")
+    func lostEvents() throws {
+        var phone = try KitPhone(.zap)
+        for path in ["server_settings", "mobile_push/register", "/api/v1/register"] {
+            let call = try due(path, &phone)
+            phone.device.answered(
+                phone.server.answer(call, at: phone.now), to: call, at: phone.now, using: &phone.random)
+        }
+        let lost = try due("/api/v1/events", &phone)
+        phone.now = phone.now + ZulipLimits.callLife
+        let call = try due("/api/v1/events", &phone)
+        #expect(call.http?.url == lost.http?.url)
+        phone.device.answered(
+            phone.server.answer(call, at: phone.now), to: call, at: phone.now, using: &phone.random)
+        try phone.work()
+        #expect(phone.status.state == .active)
+        #expect(phone.server.queues.isEmpty)
+    }
+
     // MARK: logout
 
     /// Of a new phone: the registering call, which is not made yet.

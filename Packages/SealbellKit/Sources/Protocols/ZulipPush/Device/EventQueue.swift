@@ -57,9 +57,12 @@ struct EventQueue: Sendable {
     mutating func asks(_ now: UnixTime, isPending: Bool, isBusy: Bool) -> [Ask] {
         var asks: [Ask] = []
         if isAsking {
-            // An answer that the app has not brought by then is lost.
+            // An answer that the app has not brought by then is lost, and asked for again.
             let age = askedAt.map { now.since($0) } ?? .zero
-            if age >= ZulipLimits.callLife || age < .zero { isAsking = false }
+            if age >= ZulipLimits.callLife || age < .zero {
+                isAsking = false
+                if open == nil { want(at: now) } else { pollAt = now }
+            }
         }
         if !isAsking {
             if let open, !isPending || isOver(open, now) {
