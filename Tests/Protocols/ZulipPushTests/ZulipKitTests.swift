@@ -118,6 +118,7 @@ struct ZulipKitTests {
         var device = try ZulipDevice(KitPhone.login(), keeping: nil, using: &random)
         #expect(device.due(at: UnixTime(seconds: 1), using: &random).isEmpty)
         #expect(device.nextDue == nil)
+        #expect(device.status(at: UnixTime(seconds: 1)).advice == .giveToken)
         var phone = try KitPhone(.zap)
         phone.server.confirmsAtPoll = false
         try phone.work()

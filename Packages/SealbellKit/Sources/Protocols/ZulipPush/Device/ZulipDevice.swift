@@ -173,7 +173,9 @@ public struct ZulipDevice: PushDevice {
         if isLeaving {
             return DeviceStatus(state: .none, since: nil, detail: nil, isQuiet: true, advice: .none)
         }
-        let isWanting = token == nil && core.routine.route?.profile != nil && known.advice != .logInAgain
+        // Before the server has said what it can do, a token is what it takes to ask.
+        let mayRegister = core.routine.route.map { $0.profile != nil } ?? true
+        let isWanting = token == nil && mayRegister && known.advice != .logInAgain
         return DeviceStatus(
             state: known.state, since: core.routine.shownSince, detail: known.errorCode,
             isQuiet: known.isQuiet,
