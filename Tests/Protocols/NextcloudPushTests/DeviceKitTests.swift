@@ -187,6 +187,10 @@ struct DeviceKitTests {
         #expect(started.device.status(at: phone.now).detail == detail)
         try started.register()
         phone.now = phone.now + .seconds(86_400)
+        // What asks for patience then is waited for, though the day of the refusal is over.
+        var away = phone
+        away.answer(503, after: "3600", to: try away.due())
+        #expect(away.isIdle() && away.device.nextDue == away.now + .seconds(3_600))
         try phone.register()
         #expect(phone.device.status(at: phone.now).detail == nil)
     }

@@ -147,8 +147,8 @@ extension NextcloudDevice {
         if let leaving { return leaving.notBefore ?? .distantPast }
         if following != nil { return .distantPast }
         guard let token else { return nil }
-        if let restsUntil { return restsUntil }
-        if let notBefore { return notBefore }
+        // One of them may have passed already, and the other one not.
+        if let wait = [restsUntil, notBefore].compactMap(\.self).max() { return wait }
         guard let completedAt = routine.registration?.completedAt,
             !routine.isDue(token, now: completedAt)
         else { return .distantPast }
