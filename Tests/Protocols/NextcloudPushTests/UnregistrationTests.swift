@@ -44,6 +44,8 @@ struct UnregistrationTests {
         phone.answer(403, to: proxy)
         phone.answer(503, to: proxy)
         #expect(phone.device.isGone && phone.device.nextDue == nil && phone.isIdle())
+        // Switched off: there is nothing that the user should do.
+        #expect(phone.device.status(at: phone.now).advice == .none)
         try phone.restart(leaves: true)
         #expect(phone.device.isGone)
     }
@@ -115,6 +117,15 @@ struct UnregistrationTests {
         #expect(!fresh.device.isGone)
         try fresh.device.use(token: nil)
         #expect(fresh.device.isGone && fresh.isIdle())
+        #expect(fresh.device.status(at: fresh.now).advice == .none)
+        // Nor after a refusal.
+        var refused = try KitPhone(ends)
+        try refused.tell()
+        refused.answer(401, to: try refused.due())
+        #expect(refused.device.status(at: refused.now).advice == .logInAgain)
+        try refused.device.use(token: nil)
+        let off = refused.device.status(at: refused.now)
+        #expect(refused.device.isGone && off.state == .none && off.advice == .none && off.detail == nil)
         // The server was asked what it can do, and nothing else.
         try fresh.tell()
         let asked = try fresh.due()

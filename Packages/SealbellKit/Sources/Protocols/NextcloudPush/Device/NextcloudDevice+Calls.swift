@@ -176,7 +176,7 @@ extension NextcloudDevice {
             case .instanceUnreachable?: .retrying
             case _?: .tellAdmin
             case nil where state == .active: .none
-            case nil where state == .none: token == nil ? .giveToken : .none
+            case nil where state == .none: token == nil && !isUnwanted ? .giveToken : .none
             case nil: notBefore == nil ? .wait : .retrying
             }
         let since = state == .active ? routine.registration?.completedAt : changedAt

@@ -120,7 +120,12 @@ public struct NextcloudDevice: PushDevice {
         (notBefore, restsUntil) = (nil, nil)
         // An answer to it would tell nothing that is still of use.
         if underWay?.kind == .capabilities { underWay = nil }
-        guard leaving == nil, routine.registration != nil || isAsked else { return }
+        guard leaving == nil else { return }
+        guard routine.registration != nil || isAsked else {
+            // Whatever was refused is not wanted any more.
+            trouble = nil
+            return
+        }
         leaving = Unregistration(account: login.account, app: login.app)
     }
 
