@@ -211,6 +211,16 @@ struct DeviceKitTests {
         let calls = phone.device.due(at: phone.now, using: &phone.random)
         #expect(calls.map(\.url).map { $0.suffix(9) } == ["subscribe", "subscribe"])
         #expect(calls.contains { $0.url.hasSuffix("/unsubscribe") && $0.text.contains(KitPhone.token) })
+        // The new subscription stands, whatever becomes of the one before.
+        for call in calls {
+            let isEnd = call.url.hasSuffix("/unsubscribe")
+            phone.answer(200, isEnd ? #"{"error":4}"# : KitPhone.added, to: call)
+        }
+        for status in [
+            phone.device.status(at: phone.now), phone.device.status(of: phone.key.account, at: phone.now)
+        ] {
+            #expect(status.state == .active && status.advice == .none && status.detail == nil)
+        }
     }
 
     // MARK: leaving

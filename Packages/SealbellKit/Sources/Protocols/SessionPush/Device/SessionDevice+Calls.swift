@@ -78,8 +78,10 @@ extension SessionDevice {
                 inner = SessionAnswer(status: status, body: body)
             }
         }
+        // Where an end is refused, the account stands as it did, or is not of this phone any more.
+        let isSubscribing = routine.underWay[open.id]?.endpoint == .subscribe
         let settled = routine.settle(open.id, inner ?? .none, now: now, using: &generator)
-        for (account, verdict) in settled {
+        for (account, verdict) in settled where isSubscribing {
             let name = routine.name(of: account)
             switch verdict {
             case .refused(let error): refusals[name] = "ERROR_\(error.magnitude)"
