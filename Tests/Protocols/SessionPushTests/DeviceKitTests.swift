@@ -47,6 +47,8 @@ struct DeviceKitTests {
         #expect(phone.isIdle() && phone.device.nextDue == phone.now + .seconds(300))
         let pending = phone.device.status(at: phone.now)
         #expect(pending.state == .pending && pending.isQuiet && pending.advice == .wait)
+        // A clock that was set back does not silence it for as long.
+        #expect(!phone.device.status(at: phone.now - Self.day).isQuiet)
         phone.answer(200, KitPhone.added, to: call)
         let status = phone.device.status(at: phone.now)
         #expect(status.state == .active && status.since == phone.now && status.advice == .none)

@@ -181,9 +181,11 @@ extension NextcloudDevice {
             }
         let since = state == .active ? routine.registration?.completedAt : changedAt
         let age = since.map { now.since($0) } ?? .zero
+        // By a clock that was set back since, nobody knows how long it has been.
+        let isYoung = age >= .zero && age < NextcloudLimits.quietTime
         return DeviceStatus(
-            state: state, since: since, detail: trouble?.rawValue,
-            isQuiet: state == .pending && age < NextcloudLimits.quietTime, advice: advice)
+            state: state, since: since, detail: trouble?.rawValue, isQuiet: state == .pending && isYoung,
+            advice: advice)
     }
 }
 

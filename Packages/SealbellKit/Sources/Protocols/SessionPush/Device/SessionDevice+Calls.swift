@@ -145,9 +145,11 @@ extension SessionDevice {
             }
         let since = renewedAt ?? askedAt
         let age = since.map { now.since($0) } ?? .zero
+        // By a clock that was set back since, nobody knows how long it has been.
+        let isYoung = age >= .zero && age < SessionLimits.quietTime
         return DeviceStatus(
             state: state, since: since, detail: refusal ?? pathFault?.rawValue,
-            isQuiet: state == .pending && age < SessionLimits.quietTime, advice: advice)
+            isQuiet: state == .pending && isYoung, advice: advice)
     }
 
     private func newest(_ now: UnixTime) -> UnixTime? { Self.newest(Array(routine.standings.values), now) }
