@@ -50,7 +50,7 @@ struct UnregistrationTests {
         #expect(phone.device.isGone)
     }
 
-    @Test("The password is kept between the logout and its end, and at no other time")
+    @Test("The password is kept between the logout and the server's answer, and at no other time")
     mutating func password() throws {
         func holds(_ phone: KitPhone) -> Bool {
             let text = phone.device.kept.reveal { String(decoding: $0, as: UTF8.self) }
@@ -69,6 +69,7 @@ struct UnregistrationTests {
         let again = try phone.due()
         #expect(again.header("Authorization") == before && before != nil)
         phone.answer(202, to: again)
+        #expect(!phone.device.isGone && !holds(phone))
         phone.answer(200, to: try phone.due())
         #expect(phone.device.isGone && !holds(phone))
     }

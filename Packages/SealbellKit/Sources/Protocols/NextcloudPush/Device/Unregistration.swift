@@ -3,12 +3,13 @@ import SealbellKit
 import WireFormats
 
 /// What is to be taken back for an account that leaves the phone: at the server, then at the proxy (§3.4). It
-/// has the login's password, and is kept until both have heard of it.
+/// is kept until both have heard of it, and has the login's password until the server has.
 package struct Unregistration: Sendable {
     enum Stage: String, Sendable { case atServer, atProxy }
 
     let serverURL: String
-    let authorization: Secret
+    /// Empty once the server has answered: the proxy asks for none.
+    private(set) var authorization: Secret
     let userAgent: String
     let proxyUserAgent: String
     /// When it was first asked for; `nil`: not yet.
@@ -56,7 +57,7 @@ package struct Unregistration: Sendable {
         }
         (failures, notBefore) = (0, nil)
         guard stage == .atServer else { return true }
-        stage = .atProxy
+        (stage, authorization) = (.atProxy, Secret([]))
         return false
     }
 
