@@ -91,8 +91,7 @@ struct DeviceRegisterCommand: SealbellCommand {
                 if case .http(200, _, _) = answer { return }
                 throw CommandFailure(.unavailable, "server: \(answer.words) when asked what it can do.")
             }
-            let isServer = call.http?.url.hasPrefix(played.server) ?? false
-            shell.out("\(isServer ? "server" : "relay"): \(answer.words)")
+            shell.out("\(played.peer(of: call)): \(answer.words)")
         }
         let status = phone.device.status(at: shell.world.now())
         let cause = status.detail.flatMap { NextcloudError.Code(rawValue: $0) }
@@ -134,6 +133,13 @@ struct DeviceRegisterCommand: SealbellCommand {
     }
 }
 
+extension PlayedDevice {
+    /// Which of the two a call asks, as a line names it.
+    fileprivate func peer(of call: Call) -> String {
+        call.http?.url.hasPrefix(server) ?? false ? "server" : "relay"
+    }
+}
+
 /// `sealbell device nextcloud unregister`.
 struct DeviceUnregisterCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
@@ -147,16 +153,23 @@ struct DeviceUnregisterCommand: SealbellCommand {
         let phone = KitPhone(try played.device(), shell.world)
         try orFail { () throws(DeviceError) in try phone.device.use(token: nil) }
         guard !phone.device.isGone else { throw CommandFailure(.failed, "The device is not registered.") }
-        var isServer = true
+        var told = 0
         // Bound: one call to each of the two; what found no network stays in the state file.
         try await phone.work(atMost: 2, keep: played.keep) { (call) throws(CommandFailure) in
             let answer = await wire.answer(call)
-            shell.out("\(isServer ? "server" : "relay"): \(answer.words)")
-            isServer = false
+            shell.out("\(played.peer(of: call)): \(answer.words)")
+            told += 1
             return [answer]
         }
         guard phone.device.isGone else {
-            throw CommandFailure(.unavailable, "Not everything was taken back; run it again later.")
+            let wait = phone.device.nextDue?.since(shell.world.now()).wholeMilliseconds ?? 0
+            let time = wait > 0 ? "in \(wait / 1_000 + 1) s" : "later"
+            throw CommandFailure(.unavailable, "Not everything was taken back; run it again \(time).")
+        }
+        // What could not be told for too long is given up without a call.
+        guard told > 0 else {
+            throw CommandFailure(
+                .failed, "It was not taken back within 30 days: server or relay may still know the phone.")
         }
         shell.out("unregistered")
         return .done

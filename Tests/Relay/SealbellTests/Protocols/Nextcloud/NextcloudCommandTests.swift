@@ -116,6 +116,48 @@ struct NextcloudCommandTests {
         }
     }
 
+    /// Lets the phone of the state file leave, and keeps what `answer` to its one call makes of it.
+    private func leave(_ path: String, at now: UnixTime, _ answer: CallAnswer) throws {
+        let played = try PlayedDevice(file: path)
+        var device = try played.device()
+        try device.use(token: nil)
+        let call = try #require(device.due(at: now).first)
+        device.answered(answer, to: call, at: now)
+        try played.keep(device.kept)
+    }
+
+    @Test("An end in several runs says whom it asks, when to come again, and when it was given up")
+    func leavingLater() async throws {
+        try await PlayedServer.serving { _, url in
+            let person = Person(folder: try TemporaryFolder())
+            let path = person.folder.path + "/device.json"
+            try writeFile(person.folder.path + "/password", Array(Self.password.utf8), replacing: true)
+            let begun = await person.run(
+                "register", "--server", url, "--user", "ada", "--password-file", "password", "--relay",
+                "http://localhost:1/cloud", "--app", "talk-ios")
+            #expect(begun.status == .unavailable && begun.out.first == "server: HTTP 201")
+            let now = World.live.now()
+            // The server has heard of it in a run before.
+            try leave(path, at: now, .http(status: 202, body: Secret([])))
+            let second = await person.run("unregister")
+            #expect(second.status == .unavailable && !second.out.isEmpty)
+            #expect(second.out.allSatisfy { $0 == "relay: no answer" })
+            // The relay has asked for patience: no call is made.
+            try leave(
+                path, at: World.live.now() + .seconds(600),
+                .http(status: 503, retryAfter: "36000", body: Secret([])))
+            let early = await person.run("unregister")
+            #expect(early.status == .unavailable && early.out.isEmpty)
+            #expect(early.err.joined().contains("run it again in "))
+            // Logged in again, and then nobody could be told for a month.
+            _ = await person.run("register")
+            try leave(path, at: now - .seconds(31 * 86_400), .none)
+            let given = await person.run("unregister")
+            #expect(given.status == .failed && given.out.isEmpty)
+            #expect(given.err.joined().contains("within 30 days"))
+        }
+    }
+
     @Test("What it keeps is for its owner alone, and what it cannot do it says without a secret")
     func faults() async throws {
         try await PlayedServer.serving { server, url in
