@@ -131,6 +131,7 @@ public enum TokenBox {
 
     /// Opens an encrypted token.
     ///
+    /// - Parameter box: ``TokenFormat/tokenBytes`` bytes, where the format has one length.
     /// - Throws: `.tokenDoesNotOpen` for a wrong length, an invalid point, or a wrong key;
     ///   `.unknownPlatform`, `.malformedToken` for the content.
     public static func decrypt(
