@@ -103,7 +103,8 @@ struct MarmotTalk {
         }
         group.device = device.kept
         phone.groups[index] = group
-        devices[index] = device
+        // One that is not to answer must not do so later in the run: it has heard requests all the same.
+        devices[index] = answers ? device : nil
         return lines
     }
 

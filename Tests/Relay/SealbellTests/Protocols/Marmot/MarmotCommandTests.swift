@@ -133,7 +133,7 @@ struct MarmotCommandTests {
                 #expect(asked.out.last == "asked")
                 #expect(await alice.run("share").status == .usage, "in two groups")
                 let shared = await alice.run("share", "--group", code)
-                #expect(shared.out.suffix(2) == ["told nothing new", "answered"])
+                #expect(shared.out.suffix(2) == ["told nothing new", "answered"], "\(shared.out)")
                 #expect(
                     await alice.run("share", "--group", code).out.suffix(2)
                         == ["told nothing new", "nobody waits for an answer"])
