@@ -389,7 +389,7 @@ struct StatusGatewayTests {
     @Test("A gorush that does not answer in time has failed")
     func silent() async throws {
         let spans = { (around: inout Surroundings) in
-            around.spans.statusHost.gateway = .milliseconds(300)
+            around.spans.statusHost.gateway = .seconds(1)
             around.web.leastDeadline = .zero
         }
         try await conversation(spans: spans) { relay, gorush, bob, alice in
