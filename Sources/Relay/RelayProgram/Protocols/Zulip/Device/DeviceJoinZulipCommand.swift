@@ -224,13 +224,15 @@ struct DeviceJoinZulipCommand: SealbellCommand {
             throw CommandFailure(.unavailable, "server: \(settings.words) when asked what it can do.")
         }
         let me = await line.me()
-        guard me.status != 401 else {
+        // Once: Swift 6.3.1 crashes on a second look at it in this function, when it optimises.
+        let status = me.status ?? 0
+        guard status != 401 else {
             throw CommandFailure(.failed, "The server does not take this user and key.")
         }
         let number = me.success(limitBytes: ZulipLine.answerBytes)?["user_id"]?.int64
         guard let userID = userID ?? number else {
             let words = "server: \(me.words) when asked who this is"
-            guard me.status.map({ $0 == 404 || $0 == 405 }) ?? false else {
+            guard status == 404 || status == 405 else {
                 throw CommandFailure(.unavailable, words + ".")
             }
             throw CommandFailure(.usage, words + ": give --user-id.")
