@@ -450,8 +450,7 @@ let package = Package(
         dependency("https://github.com/apple/swift-argument-parser", "1.8.2"),
         dependency("https://github.com/apple/swift-metrics", "2.13.0"),
         dependency("https://github.com/apple/swift-log", "1.16.2"),
-        dependency("https://github.com/jpsim/Yams", "6.2.2"),
-        dependency("https://github.com/swiftlang/swift-docc-plugin", "1.5.0")
+        dependency("https://github.com/jpsim/Yams", "6.2.2")
     ] + kitPackages.map { dependency($0.url, $0.version) },
     targets: kitLibraries + foundations + ownC + rooms + publishing + doors + origin + application + suites
         + fuzzing,

@@ -19,6 +19,8 @@ struct KitServer {
     var registrations: [String: Registration] = [:]
     /// Nobody answers.
     var isDown = false
+    /// What a realm's settings add to its state.
+    var settingsBytes = 0
     /// What paths that hold this are answered with instead: status and body.
     var instead: [(path: String, status: Int, body: String)] = []
     /// The relay's word comes while the phone waits for events.
@@ -124,7 +126,9 @@ struct KitServer {
         let queue = "q:\(nextQueue)"
         nextQueue += 1
         queues[queue] = []
-        return #"{"result":"success","msg":"","queue_id":"\#(queue)","last_event_id":-1,\#(state)}"#
+        let settings = #""realm_description":"\#(String(repeating: "a", count: settingsBytes))""#
+        let head = #""result":"success","msg":"","queue_id":"\#(queue)","last_event_id":-1"#
+        return "{\(head),\(settings),\(state)}"
     }
 
     private var state: String {

@@ -54,6 +54,14 @@ struct ZulipKitLateTests {
 
     // MARK: state and events
 
+    @Test("A state may be as large as a realm's settings make it", arguments: ZulipProfile.allCases)
+    func largeState(_ profile: ZulipProfile) throws {
+        var phone = try KitPhone(profile)
+        phone.server.settingsBytes = 300_000
+        try phone.work()
+        #expect(phone.status.state == .active)
+    }
+
     @Test("A state whose answer never comes is asked for again, and a late answer only closes its queue")
     func lostState() throws {
         for profile in ZulipProfile.allCases {

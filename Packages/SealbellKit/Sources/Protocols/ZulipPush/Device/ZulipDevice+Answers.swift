@@ -95,15 +95,15 @@ extension ZulipDevice {
 
     /// Of a state that is of no use any more: its queue is not to stay.
     private mutating func dropQueue(of answer: ZulipDeviceAnswer) {
-        let body = QueueAnswer(answer.body)
+        let body = AnswerMembers(answer.body, atMost: ZulipLimits.queueAnswerBytes)
         if answer.status == 200, body.isSuccess, let id = body.queueID { queue.drop(id) }
     }
 
     private mutating func settle(
         state answer: ZulipDeviceAnswer, _ now: UnixTime, _ generator: inout some RandomNumberGenerator
     ) {
-        let body = QueueAnswer(answer.body)
-        switch AnswerVerdict(answer, now: now) {
+        let body = AnswerMembers(answer.body, atMost: ZulipLimits.queueAnswerBytes)
+        switch AnswerVerdict(answer, body, now: now) {
         case .success:
             guard let id = body.queueID else { return queue.failed(nil, now, using: &generator) }
             guard take(.state(answer.body), now, &generator) else {
@@ -122,8 +122,8 @@ extension ZulipDevice {
     private mutating func settle(
         events answer: ZulipDeviceAnswer, _ now: UnixTime, _ generator: inout some RandomNumberGenerator
     ) {
-        let body = QueueAnswer(answer.body)
-        switch AnswerVerdict(answer, now: now) {
+        let body = AnswerMembers(answer.body, atMost: ZulipLimits.queueAnswerBytes)
+        switch AnswerVerdict(answer, body, now: now) {
         case .success:
             // Events that cannot be taken are asked for no more: the next state has what they say.
             let isTaken = take(.events(answer.body), now, &generator)

@@ -158,8 +158,13 @@ enum AnswerVerdict: Sendable {
     case loggedOut(code: String?)
     case refused(code: String?)
 
+    /// Of an answer to a registering call.
     init(_ answer: ZulipDeviceAnswer, now: UnixTime) {
-        let body = AnswerMembers(answer.body)
+        self.init(answer, AnswerMembers(answer.body, atMost: ZulipLimits.callAnswerBytes), now: now)
+    }
+
+    /// - Parameter body: the members of the answer's body.
+    init(_ answer: ZulipDeviceAnswer, _ body: AnswerMembers, now: UnixTime) {
         let asked = answer.retryAfter.flatMap { RetryAfter.parse($0, now: now) } ?? body.retryAfter
         switch answer.status {
         // A page of a network's own says 200 too, but not this.
@@ -169,46 +174,6 @@ enum AnswerVerdict: Sendable {
         case .some(400..<500): self = .refused(code: body.code)
         default: self = .later(asked: asked)
         }
-    }
-}
-
-/// The members of an answer that matter; of another form none of them is there.
-private struct AnswerMembers {
-    var isSuccess = false
-    var code: String?
-    var deviceID: Int64?
-    /// Deployed servers say it in the body, too, in seconds with a fraction.
-    var retryAfter: Duration?
-
-    init(_ body: Secret) {
-        guard body.count <= ZulipLimits.callAnswerBytes else { return }
-        body.reveal { bytes in
-            do { self = try AnswerMembers(reading: bytes) } catch { self = AnswerMembers() }
-        }
-    }
-
-    private init() {}
-
-    private init(reading bytes: UnsafeRawBufferPointer) throws(FormatError) {
-        var reader = JSONReader(bytes, depthLimit: ZulipLimits.jsonDepth)
-        try reader.beginObject()
-        while let name = try reader.nextMember() {
-            let kind = try reader.peek()
-            if kind == .string, name.equals("result") {
-                isSuccess = try reader.readString().equals("success")
-            } else if kind == .string, name.equals("code") {
-                code = ErrorCodeText.read(try reader.readString())
-            } else if kind == .number, name.equals("device_id") {
-                deviceID = try reader.readNumber().int64.flatMap { $0 > 0 ? $0 : nil }
-            } else if kind == .number, name.equals("retry-after") {
-                let text = String(decoding: try reader.readNumber().raw.prefix(16), as: UTF8.self)
-                let seconds = min(max(Double(text) ?? 0, 0), 86_400)
-                retryAfter = .milliseconds(Int64(seconds * 1_000))
-            } else {
-                try reader.skipValue()
-            }
-        }
-        try reader.end()
     }
 }
 

@@ -1,20 +1,28 @@
 import PushModel
 import WireFormats
 
-/// The members of an answer to `POST register` and `GET events` that an event queue needs. What the events
-/// say of this phone ``ZulipServerView`` reads.
-struct QueueAnswer: Sendable {
+/// The members of an answer of the account's server that a device needs. What a state and events say of this
+/// phone ``ZulipServerView`` reads.
+struct AnswerMembers: Sendable {
     private(set) var isSuccess = false
+    private(set) var code: String?
+    /// Of `register_client_device`.
+    private(set) var deviceID: Int64?
+    /// Deployed servers say it in the body, too, in seconds with a fraction.
+    private(set) var retryAfter: Duration?
+    /// Of `POST register`.
     private(set) var queueID: String?
     /// `last_event_id`, or the highest id of `events`.
     private(set) var last: Int64?
-    private(set) var code: String?
 
-    /// Of another form than the protocol's, none of them is there.
-    init(_ body: Secret) {
-        guard body.count <= ZulipLimits.queueAnswerBytes else { return }
+    /// Of another form than the protocol's, and of more bytes than allowed, none of them is there.
+    ///
+    /// - Parameter limit: in bytes: ``ZulipLimits/callAnswerBytes``, of a state and of events
+    ///   ``ZulipLimits/queueAnswerBytes``.
+    init(_ body: Secret, atMost limit: Int) {
+        guard body.count <= limit else { return }
         body.reveal { bytes in
-            do { self = try QueueAnswer(reading: bytes) } catch { self = QueueAnswer() }
+            do { self = try AnswerMembers(reading: bytes) } catch { self = AnswerMembers() }
         }
     }
 
@@ -29,6 +37,12 @@ struct QueueAnswer: Sendable {
                 isSuccess = try reader.readString().equals("success")
             } else if kind == .string, name.equals("code") {
                 code = ErrorCodeText.read(try reader.readString())
+            } else if kind == .number, name.equals("device_id") {
+                deviceID = try reader.readNumber().int64.flatMap { $0 > 0 ? $0 : nil }
+            } else if kind == .number, name.equals("retry-after") {
+                let text = String(decoding: try reader.readNumber().raw.prefix(16), as: UTF8.self)
+                let seconds = min(max(Double(text) ?? 0, 0), 86_400)
+                retryAfter = .milliseconds(Int64(seconds * 1_000))
             } else if kind == .string, name.equals("queue_id") {
                 let text = try reader.readString()
                 queueID = (1...ZulipLimits.queueIDBytes).contains(text.raw.count) ? text.string() : nil
