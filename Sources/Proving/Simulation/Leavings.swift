@@ -132,8 +132,8 @@ extension Book {
             state.leavings.adrift.insert(device)
             if token == nil { state.registrations[device] = nil }
             let pushes = state.numbers.compactMap { id, number -> PushID? in
-                let page = state.pages[number]
-                guard let page, page.device == device, page.isWritten, !page.ended else { return nil }
+                // A push service may have taken it while its process died: then its row is there all the same.
+                guard let page = state.pages[number], page.device == device, page.isWritten else { return nil }
                 return id
             }
             return Leavings.Leaving(pushes: pushes, kept: token)
