@@ -11,20 +11,25 @@ struct MarkIndex: Sendable {
     enum Place: Sendable, Equatable {
         /// In the outbox row.
         case owed(row: Int64)
-        /// In that blob of `marks`, at that entry.
-        case settled(blob: Int64, entry: Int)
+        /// In that blob of `marks`.
+        case settled(blob: Int64)
 
         fileprivate var isOwed: Bool { if case .owed = self { true } else { false } }
     }
 
-    /// Twelve bytes.
+    /// Forty bits of fingerprint above what stands for the place; 0: empty.
     private struct Slot: Sendable {
-        var high: UInt32 = 0
-        var low: UInt32 = 0
-        var place: UInt32 = 0
+        static let placeBits: UInt64 = 24
+
+        private var bits: UInt64 = 0
+
+        init() {}
+
+        init(_ fingerprint: UInt64, place: UInt32) { bits = fingerprint << Self.placeBits | UInt64(place) }
 
         /// 0: empty.
-        var fingerprint: UInt64 { UInt64(high) << 32 | UInt64(low) }
+        var fingerprint: UInt64 { bits >> Self.placeBits }
+        var place: UInt32 { UInt32(truncatingIfNeeded: bits) & (1 << UInt32(Self.placeBits) - 1) }
     }
 
     private struct Generation: Sendable {
@@ -33,21 +38,27 @@ struct MarkIndex: Sendable {
         private(set) var count = 0
         /// Open addressing. Grows by doubling.
         private var slots = Array(repeating: Slot(), count: 1_024)
-        private var rows = Window(bits: 31)
-        private var blobs = Window(bits: 19)
+        private var rows = Window()
+        private var blobs = Window()
         /// By fingerprint, entries that do not fit into a slot: rows and blobs whose numbers are far from the
         /// others'.
         private var far: [UInt64: Place] = [:]
 
-        /// In a slot's place. One that is owed has the highest bit clear; one that is settled has it set, and
-        /// twelve bits of entry.
+        /// In a slot's place. One that is owed has the highest bit clear, one that is settled has it set.
         private static let elsewhere: UInt32 = 0
         /// The fingerprint stays until its generation goes.
-        private static let released = UInt32.max
-        private static let settled: UInt32 = 1 << 31
-        private static let entryBits: UInt32 = 12
+        private static let released: UInt32 = 1 << UInt32(Slot.placeBits) - 1
+        private static let settled: UInt32 = 1 << Window.bits
 
-        init(began: UnixTime) { self.began = began }
+        /// - Parameter row: rows near it fit into slots; `nil`: near the first one that comes. Marks that are
+        ///   carried over come first, and their rows may be old.
+        init(began: UnixTime, near row: Int64?) {
+            self.began = began
+            if let row { rows.open(near: row) }
+        }
+
+        /// Places that stand beside the slots.
+        var outlying: Int { far.count }
 
         func find(_ fingerprint: UInt64) -> Int? {
             var at = Int(truncatingIfNeeded: fingerprint) & (slots.count - 1)
@@ -66,28 +77,24 @@ struct MarkIndex: Sendable {
             switch slot.place {
             case Self.elsewhere: return far[slot.fingerprint]
             case Self.released: return nil
-            case Self.settled...:
-                let number = slot.place & ~Self.settled
-                return .settled(
-                    blob: blobs.number(number >> Self.entryBits),
-                    entry: Int(number & (1 << Self.entryBits - 1)))
+            case Self.settled...: return .settled(blob: blobs.number(slot.place & ~Self.settled))
             default: return .owed(row: rows.number(slot.place))
             }
         }
 
         mutating func set(_ place: Place?, at index: Int) {
             let code = code(place)
-            if slots[index].place == Self.elsewhere { far[slots[index].fingerprint] = nil }
-            if code == Self.elsewhere { far[slots[index].fingerprint] = place }
-            slots[index].place = code
+            let slot = slots[index]
+            if slot.place == Self.elsewhere { far[slot.fingerprint] = nil }
+            if code == Self.elsewhere { far[slot.fingerprint] = place }
+            slots[index] = Slot(slot.fingerprint, place: code)
         }
 
         mutating func insert(_ fingerprint: UInt64, _ place: Place) {
             if count * 4 >= slots.count * 3 { grow() }
             let code = code(place)
             if code == Self.elsewhere { far[fingerprint] = place }
-            let low = UInt32(truncatingIfNeeded: fingerprint)
-            put(Slot(high: UInt32(fingerprint >> 32), low: low, place: code))
+            put(Slot(fingerprint, place: code))
             count += 1
         }
 
@@ -103,11 +110,9 @@ struct MarkIndex: Sendable {
             switch place {
             case nil: return Self.released
             case .owed(let row)?: return rows.offset(row) ?? Self.elsewhere
-            case .settled(let blob, let entry)?:
-                guard (0..<1 << Self.entryBits).contains(entry), let offset = blobs.offset(blob) else {
-                    return Self.elsewhere
-                }
-                let code = Self.settled | offset << Self.entryBits | UInt32(entry)
+            case .settled(let blob)?:
+                guard let offset = blobs.offset(blob) else { return Self.elsewhere }
+                let code = Self.settled | offset
                 return code == Self.released ? Self.elsewhere : code
             }
         }
@@ -125,23 +130,27 @@ struct MarkIndex: Sendable {
         }
     }
 
-    /// Numbers near the first one, as offsets of so many bits; 0 is none.
+    /// Numbers near the first one, as offsets; 0 is none.
+    ///
+    /// Four millions lie on each side: more than the rows, with marks or without, that two minutes bring, and
+    /// many times the blobs.
     private struct Window: Sendable {
-        private let bits: UInt32
+        /// A slot's place without the bit that tells rows from blobs.
+        static let bits = UInt32(Slot.placeBits) - 1
+
         /// The number whose offset would be 0; `nil` before the first number.
         private var base: Int64?
 
-        init(bits: UInt32) { self.bits = bits }
+        mutating func open(near number: Int64) { base = number &- 1 << (Self.bits - 1) }
 
         /// The first number stands in the middle, for others come on both sides: at a start the latest are
         /// read first.
         ///
         /// - Returns: `nil` for a number that lies outside.
         mutating func offset(_ number: Int64) -> UInt32? {
-            let base = base ?? number &- 1 << (bits - 1)
-            self.base = base
-            let offset = UInt64(bitPattern: number &- base)
-            return offset > 0 && offset < 1 << bits ? UInt32(offset) : nil
+            if base == nil { open(near: number) }
+            let offset = UInt64(bitPattern: number &- (base ?? 0))
+            return offset > 0 && offset < 1 << UInt64(Self.bits) ? UInt32(offset) : nil
         }
 
         func number(_ offset: UInt32) -> Int64 { (base ?? 0) &+ Int64(offset) }
@@ -161,7 +170,11 @@ struct MarkIndex: Sendable {
         limit = limits.markGenerations
     }
 
-    /// `nil` when the mark is not held.
+    /// Places that do not fit into slots.
+    var outlying: Int { generations.reduce(0) { $0 + $1.outlying } }
+
+    /// `nil` when the mark is not held. Another mark may have the same fingerprint: whoever reads the place
+    /// looks there for the mark.
     func place(of mark: Digest16, now: UnixTime) -> Place? {
         let fingerprint = Self.fingerprint(mark)
         for index in generations.indices.reversed() {
@@ -176,7 +189,7 @@ struct MarkIndex: Sendable {
     }
 
     mutating func insert(_ mark: Digest16, _ place: Place, now: UnixTime) {
-        rotate(now: now)
+        rotate(now: now, to: place)
         let fingerprint = Self.fingerprint(mark)
         let last = generations.count - 1
         if let slot = generations[last].find(fingerprint) {
@@ -207,7 +220,9 @@ struct MarkIndex: Sendable {
     }
 
     /// A generation lasts a fifth of the span, so a mark is held for one span to one span and a fifth.
-    private mutating func rotate(now: UnixTime) {
+    ///
+    /// - Parameter place: of the mark that comes next.
+    private mutating func rotate(now: UnixTime, to place: Place) {
         if let last = generations.last, last.count < perGeneration,
             last.began + .milliseconds(span.wholeMilliseconds / 5) > now
         {
@@ -222,7 +237,8 @@ struct MarkIndex: Sendable {
             gone.append(first)
             generations.removeFirst()
         }
-        generations.append(Generation(began: now))
+        let row: Int64? = if case .owed(let row) = place { row } else { nil }
+        generations.append(Generation(began: now, near: row))
         carryOver(gone)
     }
 
@@ -238,6 +254,7 @@ struct MarkIndex: Sendable {
         }
     }
 
-    /// Keyed digests are uniform, so half of one is a fingerprint; 0 is kept for empty slots.
-    private static func fingerprint(_ mark: Digest16) -> UInt64 { mark.low == 0 ? 1 : mark.low }
+    /// Keyed digests are uniform, so forty bits of one are a fingerprint: of 800,000 marks one in a million
+    /// new ones meets another with the same, which it then replaces. 0 is kept for empty slots.
+    private static func fingerprint(_ mark: Digest16) -> UInt64 { max(mark.low >> Slot.placeBits, 1) }
 }

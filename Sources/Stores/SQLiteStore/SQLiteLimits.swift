@@ -30,9 +30,9 @@ package struct SQLiteLimits: Sendable {
     package var revisionsReserved: Int64 = 10_000
     /// How long a mark is held at least.
     package var markSpan: Duration = .seconds(600)
-    /// Marks of one generation in memory: twelve bytes a slot, so 3 MiB.
+    /// Marks of one generation in memory: eight bytes a slot, so 2 MiB.
     package var marksPerGeneration = 196_608
-    /// Generations. Together 12 MiB: above some 1,300 pushes a second the oldest marks go before their ten
+    /// Generations. Together 8 MiB: above some 1,300 pushes a second the oldest marks go before their ten
     /// minutes are over, since memory must stay flat (issue: 64 MiB under load).
     package var markGenerations = 4
     /// Between two looks for blobs of marks that no longer count.

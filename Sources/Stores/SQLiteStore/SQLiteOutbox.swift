@@ -166,12 +166,12 @@ extension SQLiteWriter {
             defer { sql.finish() }
             guard try sql.step(), sql.digest(2) == mark, let id = sql.digest(0) else { return nil }
             return (PushID(id), sql.outcome(1))
-        case .settled(let blob, let entry):
+        case .settled(let blob):
             var sql = try SQL(db, "SELECT entries FROM marks WHERE seq = ?")
             sql.bind(blob)
             defer { sql.finish() }
             guard try sql.step() else { return nil }
-            return sql.withBytes(0) { MarkBlob.read(entry, of: $0) }
+            return sql.withBytes(0) { MarkBlob.read(mark, of: $0) }
         }
     }
 
@@ -244,9 +244,8 @@ extension SQLiteWriter {
     ) {
         guard let mark = step.mark else { return }
         guard case .settle = step.step else { return moveMark(mark, to: nil, now: now) }
-        let entry = blob.count / MarkBlob.entryBytes
         MarkBlob.append(mark, step.id, first, to: &blob)
-        moveMark(mark, to: .settled(blob: memory.nextBlob, entry: entry), now: now)
+        moveMark(mark, to: .settled(blob: memory.nextBlob), now: now)
     }
 
     private func settle(

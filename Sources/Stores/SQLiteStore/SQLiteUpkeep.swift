@@ -309,9 +309,8 @@ extension SQLiteWriter {
             rest = rest.dropFirst(batch.count)
             var blob: [UInt8] = []
             for mark in batch {
-                let entry = blob.count / MarkBlob.entryBytes
                 MarkBlob.append(mark.mark, mark.id, mark.first, to: &blob)
-                moveMark(mark.mark, to: .settled(blob: memory.nextBlob, entry: entry), now: now)
+                moveMark(mark.mark, to: .settled(blob: memory.nextBlob), now: now)
             }
             var sql = try SQL(db, "INSERT OR REPLACE INTO marks (seq, made_at, entries) VALUES (?,?,?)")
             sql.bind(memory.nextBlob)

@@ -193,7 +193,7 @@ final class SQLiteWriter {
             blobs.withBytes(1) { bytes in
                 for entry in 0..<min(bytes.count / MarkBlob.entryBytes, MarkBlob.mostEntries) {
                     guard let mark = MarkBlob.mark(entry, of: bytes) else { continue }
-                    marks.load(mark, .settled(blob: blob, entry: entry), now: now)
+                    marks.load(mark, .settled(blob: blob), now: now)
                     left -= 1
                 }
             }
@@ -213,7 +213,7 @@ final class SQLiteWriter {
 /// One batch's settled marks: n × (mark 16 ‖ push id 16 ‖ first outcome 1).
 enum MarkBlob {
     static let entryBytes = 33
-    /// As many as the index can tell apart; a batch has a thousand.
+    /// Of a blob, no more are looked at; a batch has a thousand.
     static let mostEntries = 16_384
 
     static func append(_ mark: Digest16, _ id: PushID, _ first: OutcomeKind?, to blob: inout [UInt8]) {
@@ -229,6 +229,17 @@ enum MarkBlob {
         let start = entry * entryBytes
         guard start + entryBytes <= bytes.count else { return nil }
         return Digest16(UnsafeRawBufferPointer(rebasing: bytes[start..<start + 16]))
+    }
+
+    /// The push and outcome of a mark; of several entries, the last counts.
+    static func read(
+        _ mark: Digest16, of bytes: UnsafeRawBufferPointer
+    ) -> (id: PushID, first: OutcomeKind?)? {
+        for entry in (0..<min(bytes.count / entryBytes, mostEntries)).reversed()
+        where self.mark(entry, of: bytes) == mark {
+            return read(entry, of: bytes)
+        }
+        return nil
     }
 
     /// The push and outcome of one entry.

@@ -31,8 +31,7 @@ struct MarkIndexTests {
 
     private static func place(_ random: inout SeededRandom) -> MarkIndex.Place {
         guard random.next() % 2 == 0 else { return .owed(row: number(below: .max, &random)) }
-        let entry = [0, 1, 511, 4_094, 4_095, 4_096, 16_383][Int(random.next() % 7)]
-        return .settled(blob: number(below: MarkIndex.lastBlob, &random), entry: entry)
+        return .settled(blob: number(below: MarkIndex.lastBlob, &random))
     }
 
     @Test("A mark is found where it was put last, whatever the numbers of rows and blobs", arguments: 1...8)
@@ -71,12 +70,13 @@ struct MarkIndexTests {
         let last: Int64 = 5_000_000
         let marks = (0..<1_000).map { Self.mark(UInt64($0), &random) }
         for (number, mark) in marks.enumerated() {
-            index.insert(mark, .settled(blob: last - Int64(number) * 1_000, entry: number), now: Self.start)
+            index.insert(mark, .settled(blob: last - Int64(number) * 1_000), now: Self.start)
         }
         for (number, mark) in marks.enumerated() {
             let place = index.place(of: mark, now: Self.start)
-            #expect(place == .settled(blob: last - Int64(number) * 1_000, entry: number))
+            #expect(place == .settled(blob: last - Int64(number) * 1_000))
         }
+        #expect(index.outlying == 0)
     }
 
     @Test("Settled marks go with their span, and marks of owed pushes stay with them, near or far")
@@ -86,7 +86,7 @@ struct MarkIndexTests {
         let owed: [(Digest16, MarkIndex.Place)] = [7, 8, 1 << 40, .max].map {
             (Self.mark(1, &random), .owed(row: $0))
         }
-        let settled = (Self.mark(2, &random), MarkIndex.Place.settled(blob: 3, entry: 4))
+        let settled = (Self.mark(2, &random), MarkIndex.Place.settled(blob: 3))
         for (mark, place) in owed + [settled] { index.insert(mark, place, now: Self.start) }
         let span = SQLiteLimits().markSpan
         #expect(index.place(of: settled.0, now: Self.start + span) == settled.1)
@@ -97,5 +97,36 @@ struct MarkIndexTests {
         let now = Self.start + span * 3
         #expect(index.place(of: settled.0, now: now) == nil)
         for (mark, place) in owed { #expect(index.place(of: mark, now: now) == place) }
+    }
+    @Test("The marks of old rows that are carried over leave the slots to those of new rows")
+    func carriedOver() {
+        var random = SeededRandom(seed: 3)
+        var index = Self.index { $0.marksPerGeneration = 64 }
+        let old = (0..<8).map { (Self.mark(1, &random), MarkIndex.Place.owed(row: $0 + 1)) }
+        for (mark, place) in old { index.insert(mark, place, now: Self.start) }
+        #expect(index.outlying == 0)
+        // Closes their generation, which goes one span later.
+        let span = SQLiteLimits().markSpan
+        index.insert(Self.mark(1, &random), .settled(blob: 1), now: Self.start + span)
+        let now = Self.start + span * 2
+        let new = (0..<32).map { (Self.mark(2, &random), MarkIndex.Place.owed(row: 1 << 40 + $0)) }
+        for (mark, place) in new { index.insert(mark, place, now: now) }
+        for (mark, place) in old + new { #expect(index.place(of: mark, now: now) == place) }
+        #expect(index.outlying == old.count)
+    }
+
+    @Test("In a blob a mark is found by its sixteen bytes, and nothing for another that is like it")
+    func blob() {
+        let mark = { Digest16(high: $0, low: 7) }
+        let ids = (1...3).map { PushID(Digest16(high: $0, low: 9)) }
+        var blob: [UInt8] = []
+        MarkBlob.append(mark(1), ids[0], .accepted, to: &blob)
+        MarkBlob.append(mark(2), ids[1], nil, to: &blob)
+        MarkBlob.append(mark(1), ids[2], nil, to: &blob)
+        blob.withUnsafeBytes { bytes in
+            #expect(MarkBlob.read(mark(1), of: bytes)?.id == ids[2])
+            #expect(MarkBlob.read(mark(2), of: bytes)?.id == ids[1])
+            #expect(MarkBlob.read(mark(3), of: bytes) == nil)
+        }
     }
 }
