@@ -256,5 +256,7 @@ struct MarkIndex: Sendable {
 
     /// Keyed digests are uniform, so forty bits of one are a fingerprint: of 800,000 marks one in a million
     /// new ones meets another with the same, which it then replaces. 0 is kept for empty slots.
-    private static func fingerprint(_ mark: Digest16) -> UInt64 { max(mark.low >> Slot.placeBits, 1) }
+    private static func fingerprint(_ mark: Digest16) -> UInt64 {
+        max(mark.low & (1 << (64 - Slot.placeBits) - 1), 1)
+    }
 }
