@@ -26,7 +26,7 @@ struct FloodTests {
 
     /// What an event takes of a share.
     private static func size(_ event: NostrEvent) -> Int {
-        WrapQueue.Item(event: event, source: .live, relay: 0).size
+        WrapArrival(event: event, source: .live, relay: 0).size
     }
 
     @Test(

@@ -73,29 +73,4 @@ struct WakuQueueTests {
         try await rig.run {}
         #expect(rig.texts == [])
     }
-
-    @Test("Messages wait in order, and those who wait for room are let go when the queue closes")
-    func queue() async throws {
-        let queue = ArrivalQueue(bytes: 1_000)
-        func arrival(_ text: String) -> WakuArrival {
-            WakuArrival(
-                message: WakuMessage(
-                    payload: Secret(Array(text.utf8)), contentTopic: WakuTopic.contentTopic(of: 1),
-                    timestamp: 0),
-                topic: 1, source: .live)
-        }
-        #expect(await queue.put(arrival("a")))
-        #expect(await queue.put(arrival("b")))
-        #expect(queue.count == 2 && queue.bytes >= 1_000)
-        let late = await withTaskGroup(of: Bool.self) { group in
-            group.addTask { await queue.put(arrival("c")) }
-            queue.close()
-            return await group.next()
-        }
-        #expect(late == false)
-        #expect(await queue.take()?.message.payload.text == "a")
-        #expect(await queue.take()?.message.payload.text == "b")
-        #expect(await queue.take() == nil)
-        #expect(await !queue.put(arrival("d")))
-    }
 }

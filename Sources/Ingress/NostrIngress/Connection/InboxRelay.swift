@@ -12,7 +12,7 @@ actor InboxRelay {
     /// What it needs of the pool it belongs to.
     struct Surroundings: Sendable {
         let client: WebSocketClient
-        let queue: WrapQueue
+        let queue: ShareQueue<Int, WrapArrival>
         let limits: NostrLimits
         let world: World
         let document: DocumentFetch?
@@ -176,10 +176,10 @@ actor InboxRelay {
             for list in lists { await say(.event(list)) }
         case .deliver(let event, let source):
             guard !around.selfTest.takes(event, from: share) else { return }
-            let item = WrapQueue.Item(event: event, source: source, relay: share)
+            let item = WrapArrival(event: event, source: source, relay: share)
             guard around.share.falls(to: item) else { return around.passedOver() }
             // Waits while this relay's share is full; its socket is then not read.
-            _ = await around.queue.put(item)
+            _ = await around.queue.put(item, bytes: item.size, of: share)
         }
     }
 

@@ -21,7 +21,8 @@ package final class NostrIngress: Service {
 
     package let name: ConfiguredName
     private let around: InboxRelay.Surroundings
-    private let queue: WrapQueue
+    /// One share for each relay, and one for what fell to processes that have gone.
+    private let queue: ShareQueue<Int, WrapArrival>
     private let share: WrapShare
     private let metrics: NostrMetrics
     private let world: World
@@ -59,7 +60,8 @@ package final class NostrIngress: Service {
         self.limits = limits
         let metrics = NostrMetrics(name, factory)
         self.metrics = metrics
-        let queue = WrapQueue(share: limits.share(among: settings.relays.count))
+        let queue = ShareQueue<Int, WrapArrival>(
+            share: limits.share(among: settings.relays.count), .whole)
         self.queue = queue
         let share = WrapShare(of: name, membership, limits: limits)
         self.share = share
@@ -267,7 +269,7 @@ package final class NostrIngress: Service {
             do { try await world.sleep(world.instant() + limits.tick) } catch { return }
             for item in share.takeUp() {
                 metrics.tookUp()
-                _ = await queue.put(item)
+                _ = await queue.put(item, bytes: item.size, of: item.relay)
             }
         }
     }

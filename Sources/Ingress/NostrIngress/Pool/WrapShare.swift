@@ -20,7 +20,7 @@ final class WrapShare: Sendable {
     }
 
     private struct Held {
-        let item: WrapQueue.Item
+        let item: WrapArrival
         let key: Digest16
         var name: Name { Name(id: item.event.id, signature: item.event.signature) }
         /// The process that it falls to; `nil`: not known yet.
@@ -66,7 +66,7 @@ final class WrapShare: Sendable {
     }
 
     /// Whether a wrap falls to us; else it is held.
-    func falls(to item: WrapQueue.Item) -> Bool {
+    func falls(to item: WrapArrival) -> Bool {
         guard let membership else { return true }
         let now = membership.instant
         guard let key = Self.key(item.event) else { return true }
@@ -78,7 +78,7 @@ final class WrapShare: Sendable {
     }
 
     /// What falls to us since the members were last read.
-    func takeUp() -> [WrapQueue.Item] {
+    func takeUp() -> [WrapArrival] {
         guard let membership else { return [] }
         let now = membership.instant
         let readings = membership.readings
@@ -98,10 +98,10 @@ final class WrapShare: Sendable {
 
     private func take(
         by roster: Roster, at now: ContinuousClock.Instant, _ state: inout State
-    ) -> [WrapQueue.Item] {
+    ) -> [WrapArrival] {
         let ended = Dictionary(
             roster.ended(at: now).map { ($0.owner, $0.workedUntil) }, uniquingKeysWith: min)
-        var ours: [WrapQueue.Item] = []
+        var ours: [WrapArrival] = []
         var kept: [Held] = []
         for var held in state.held {
             // The store lists dead members for longer than wraps are held.

@@ -1,3 +1,4 @@
+import Delivery
 import MessageSockets
 import Primitives
 import PushModel
@@ -10,8 +11,9 @@ final class LinkThread: @unchecked Sendable {
 
     /// What the thread hands on.
     struct Outlets: Sendable {
-        let queue: PushQueue
-        let readings: Mailbox<WatchReading>
+        /// One share for each node.
+        let queue: ShareQueue<NodeKey, SwarmArrival>
+        let readings: ShareQueue<Int, WatchReading>
         let ended: @Sendable ([UInt64]) -> Void
         let note: @Sendable (SwarmNote) -> Void
         let received: @Sendable () -> Void
@@ -171,10 +173,11 @@ final class LinkThread: @unchecked Sendable {
             if !place.socket.send(frames) { take(.ended(peer, isRefusal: false)) }
             // Sending also reads the library's events, which clears their signal.
             unread.insert(number)
-        case .read(let reading): outlets?.readings.put(reading)
+        case .read(let reading): outlets?.readings.add(reading, bytes: 0, of: 0)
         case .push(let node, let scope, let body):
             outlets?.received()
-            outlets?.queue.put(PushQueue.Item(node: node, scope: scope, body: body))
+            let arrival = SwarmArrival(node: node, scope: scope, body: body)
+            outlets?.queue.add(arrival, bytes: arrival.size, of: node)
         case .end(let revisions): outlets?.ended(revisions)
         case .note(let note): outlets?.note(note)
         }

@@ -51,9 +51,10 @@ package final class SwarmIngress: Service {
     private let metrics: SwarmMetrics
     private let current: Mutex<Current>
     private let thread: LinkThread?
-    private let queue: PushQueue
-    private let readings = Mailbox<WatchReading>()
-    private let endings = Mailbox<[UInt64]>()
+    private let queue: ShareQueue<NodeKey, SwarmArrival>
+    // They grow only with the thread's requests, which are bounded.
+    private let readings = ShareQueue<Int, WatchReading>(share: .max, .overrun)
+    private let endings = ShareQueue<Int, [UInt64]>(share: .max, .overrun)
     private let waitingEnds = Atomic(0)
     private let ending = Bell()
     private let stopping = Bell()
@@ -90,7 +91,7 @@ package final class SwarmIngress: Service {
             daemon: settings.daemon, pair: settings.pair, limits: limits, world: world,
             ours: { share.ours(of: $0) })
         self.thread = thread
-        queue = PushQueue(share: limits.share(among: 1)) { thread?.hasRoom($0) }
+        queue = ShareQueue(share: limits.share(among: 1), .overrun) { thread?.hasRoom($0) }
     }
 
     /// Replaces the handler of what nodes report.
@@ -154,8 +155,8 @@ package final class SwarmIngress: Service {
                 helpers.addTask { await self.tick(thread) }
                 helpers.addTask { await self.handOver() }
                 await self.stopping.waitThroughCancellation()
-                readings.close()
-                endings.close()
+                readings.close(dropping: true)
+                endings.close(dropping: true)
                 helpers.cancelAll()
             }
             thread.stop()
@@ -213,7 +214,7 @@ package final class SwarmIngress: Service {
     private func noteEnds(_ revisions: [UInt64]) {
         guard waitingEnds.load(ordering: .relaxed) + revisions.count <= limits.endings else { return }
         waitingEnds.add(revisions.count, ordering: .relaxed)
-        endings.put(revisions)
+        endings.add(revisions, bytes: 0, of: 0)
     }
 
     private func endRows() async {

@@ -19,7 +19,8 @@ package final class WakuIngress: Service {
     private let limits: WakuLimits
     private let world: World
     private let journal: Journal
-    private let queue: ArrivalQueue
+    /// One share: all messages come from one node.
+    private let queue: ShareQueue<ConfiguredName, WakuArrival>
     private let gap = Gap()
     private let current: Mutex<Current>
     private let link: Mutex<LinkState>
@@ -53,7 +54,7 @@ package final class WakuIngress: Service {
         self.world = world
         self.journal = journal
         current = Mutex(Current(take: take))
-        queue = ArrivalQueue(bytes: limits.queuedBytes)
+        queue = ShareQueue(share: limits.queuedBytes, .overrun)
         began = world.now()
         link = Mutex(LinkState(limits: limits, since: began - limits.startReach))
         health = Mutex(HealthState(start: began))
@@ -72,7 +73,7 @@ package final class WakuIngress: Service {
         statistics.isListening = link.withLock(\.isListening)
         statistics.health = health.withLock(\.health)
         statistics.topics = topics.count
-        (statistics.queued, statistics.queuedBytes) = (queue.count, queue.bytes)
+        (statistics.queued, statistics.queuedBytes) = (queue.count, queue.bytes(of: name))
         statistics.publishing = outlet.publishing
         statistics.hasGap = gap.isOpen
         statistics.missed = missed(at: world.instant())
@@ -172,7 +173,9 @@ package final class WakuIngress: Service {
                 continue
             }
             let arrival = WakuArrival(message: message, topic: topic, source: source, hash: hash)
-            guard await queue.put(arrival) else { return seen.end(hash, isTaken: false) }
+            guard await queue.put(arrival, bytes: arrival.size, of: name) else {
+                return seen.end(hash, isTaken: false)
+            }
             received.add(1, ordering: .relaxed)
             metrics.count(source == .live ? .live : .stored)
         }

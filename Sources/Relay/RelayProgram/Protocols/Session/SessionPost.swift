@@ -34,7 +34,7 @@ final class SessionPost: Sendable {
             while let after = rest {
                 // No toll: every node of a swarm tells of each message, as fast as people write, and what was
                 // refused would be lost. A node that floods fills its own share of the queue and delays
-                // others by one notice each (`PushQueue`). It speaks for accounts of its swarm alone. What
+                // others by one notice each (`ShareQueue`). It speaks for accounts of its swarm alone. What
                 // another has said is passed over (`SeenNotices`), and each account has its pushes a minute.
                 rest = conversation.rest(
                     after: try await reception.receive(
