@@ -75,7 +75,7 @@ package final class NostrIngress: Service {
         self.note = note
         around = InboxRelay.Surroundings(
             client: client, queue: queue, limits: limits, world: world, document: document, note: note,
-            share: share, selfTest: selfTest, passedOver: { metrics.passedOver() })
+            share: share, selfTest: selfTest, passedOver: { metrics.passedOver.increment() })
         current = Mutex(Current(settings: settings, take: take))
         adopt(settings, take: take)
     }
@@ -104,7 +104,7 @@ package final class NostrIngress: Service {
             state.settings = settings
             state.take = take
             state.listsDue = changesLists
-            metrics.relays(state.relays.count)
+            metrics.configured.set(state.relays.count)
             queue.setShare(limits.share(among: wanted.count))
             return gone
         }
@@ -183,7 +183,7 @@ package final class NostrIngress: Service {
             }
             group.cancelAll()
         }
-        metrics.isListening(0)
+        metrics.connected.set(0)
     }
 
     /// Relays to start; `nil` when the pool stops.
@@ -215,9 +215,9 @@ package final class NostrIngress: Service {
             }
             var listening = 0
             for relay in relays where await relay.isListening { listening += 1 }
-            metrics.isListening(listening)
-            metrics.waiting(queue.count)
-            metrics.held(share.held)
+            metrics.connected.set(listening)
+            metrics.queued.set(queue.count)
+            metrics.held.set(share.held)
             if !current.withLock(\.isStopping) { share.listens(listening > 0) }
         }
     }
@@ -268,7 +268,7 @@ package final class NostrIngress: Service {
             // The sleep ends early only by cancellation, which ends the pool.
             do { try await world.sleep(world.instant() + limits.tick) } catch { return }
             for item in share.takeUp() {
-                metrics.tookUp()
+                metrics.takenUp.increment()
                 _ = await queue.put(item, bytes: item.size, of: item.relay)
             }
         }

@@ -140,7 +140,7 @@ package final class SwarmIngress: Service {
             queue: queue, readings: readings, ended: { self.noteEnds($0) }, note: { self.take($0) },
             received: {
                 self.received.add(1, ordering: .relaxed)
-                self.metrics.countReceived()
+                self.metrics.received.increment()
             })
         await withTaskGroup(of: Void.self) { group in
             group.addTask {

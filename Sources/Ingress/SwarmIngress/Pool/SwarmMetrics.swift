@@ -1,21 +1,7 @@
 import CoreMetrics
+import Delivery
 import PushModel
 import SessionPush
-
-/// Names of this target's metrics.
-enum SwarmMetric: String, CaseIterable {
-    case known = "sealbell_swarm_nodes_known"
-    case ours = "sealbell_swarm_nodes_ours"
-    case connected = "sealbell_swarm_nodes_connected"
-    case dialling = "sealbell_swarm_nodes_dialling"
-    case watches = "sealbell_swarm_watches"
-    case shown = "sealbell_swarm_watches_shown_total"
-    case refused = "sealbell_swarm_watches_refused_total"
-    case received = "sealbell_swarm_pushes_received_total"
-    case dropped = "sealbell_swarm_pushes_dropped_total"
-    case queued = "sealbell_swarm_pushes_queued"
-    case notes = "sealbell_swarm_notes_total"
-}
 
 /// Why a push was not handed on.
 package enum DropReason: String, Sendable, Hashable, CaseIterable {
@@ -27,50 +13,49 @@ package enum DropReason: String, Sendable, Hashable, CaseIterable {
 }
 
 /// Counters of one instance. Labels are its name and words of closed lists.
-final class SwarmMetrics: Sendable {
-    private let instance: ConfiguredName
-    private let factory: any MetricsFactory
-    private let gauges: [SwarmMetric: Meter]
+struct SwarmMetrics: Sendable {
+    private let known: Meter
+    private let ours: Meter
+    private let connected: Meter
+    private let dialling: Meter
+    private let watches: Meter
+    private let queued: Meter
     private let shown: Counter
-    private let received: Counter
+    let received: Counter
+    private let refused: WordMeter
+    private let dropped: WordMeter
+    private let notes: WordMeter
 
     init(_ instance: ConfiguredName, _ factory: any MetricsFactory) {
-        self.instance = instance
-        self.factory = factory
-        let label = ("instance", instance.text)
-        let metered: [SwarmMetric] = [.known, .ours, .connected, .dialling, .watches, .queued]
-        gauges = Dictionary(
-            uniqueKeysWithValues: metered.map {
-                ($0, Meter(label: $0.rawValue, dimensions: [label], factory: factory))
-            })
-        shown = Counter(label: SwarmMetric.shown.rawValue, dimensions: [label], factory: factory)
-        received = Counter(label: SwarmMetric.received.rawValue, dimensions: [label], factory: factory)
+        known = factory.meter("sealbell_swarm_nodes_known", of: instance)
+        ours = factory.meter("sealbell_swarm_nodes_ours", of: instance)
+        connected = factory.meter("sealbell_swarm_nodes_connected", of: instance)
+        dialling = factory.meter("sealbell_swarm_nodes_dialling", of: instance)
+        watches = factory.meter("sealbell_swarm_watches", of: instance)
+        queued = factory.meter("sealbell_swarm_pushes_queued", of: instance)
+        shown = factory.counter("sealbell_swarm_watches_shown_total", of: instance)
+        received = factory.counter("sealbell_swarm_pushes_received_total", of: instance)
+        refused = WordMeter("sealbell_swarm_watches_refused_total", by: "reason", of: instance, factory)
+        dropped = WordMeter("sealbell_swarm_pushes_dropped_total", by: "reason", of: instance, factory)
+        notes = WordMeter("sealbell_swarm_notes_total", by: "note", of: instance, factory)
     }
 
     func show(_ statistics: SwarmStatistics) {
-        gauges[.known]?.set(statistics.nodes)
-        gauges[.ours]?.set(statistics.ours)
-        gauges[.connected]?.set(statistics.connected)
-        gauges[.dialling]?.set(statistics.dialling)
-        gauges[.watches]?.set(statistics.watches)
-        gauges[.queued]?.set(statistics.queued)
+        known.set(statistics.nodes)
+        ours.set(statistics.ours)
+        connected.set(statistics.connected)
+        dialling.set(statistics.dialling)
+        watches.set(statistics.watches)
+        queued.set(statistics.queued)
     }
 
-    func countReceived() { received.increment() }
-
-    func dropped(_ reason: DropReason) { count(.dropped, "reason", reason.rawValue) }
+    func dropped(_ reason: DropReason) { dropped.count(reason.rawValue) }
 
     func count(_ note: SwarmNote) {
         switch note {
         case .shown(let count): shown.increment(by: count)
-        case .watchRefused(let refusal): count(.refused, "reason", refusal.label)
-        default: count(.notes, "note", note.code.text)
+        case .watchRefused(let refusal): refused.count(refusal.label)
+        default: notes.count(note.code)
         }
-    }
-
-    private func count(_ metric: SwarmMetric, _ name: String, _ word: String) {
-        Counter(
-            label: metric.rawValue, dimensions: [("instance", instance.text), (name, word)], factory: factory
-        ).increment()
     }
 }

@@ -8,10 +8,9 @@ import Secp256k1Keys
 /// One Marmot instance between its relays and the lanes. Nobody hears back, so what is wrong is counted and
 /// no more.
 final class MarmotPost: Sendable {
-    private let name: ConfiguredName
     private let relay: MarmotRelay
     private let reception: VolatileReception<MarmotRelay>
-    private let metrics: any MetricsFactory
+    private let outcomes: WordMeter
     private let remembered: Meter
     private let members: @Sendable () -> Int
 
@@ -20,14 +19,12 @@ final class MarmotPost: Sendable {
         _ name: ConfiguredName, _ marmot: MarmotSettings, keys: [Secp256k1KeyPair], servesFCM: Bool,
         replacing old: MarmotPost?, on ground: HostingGround
     ) throws(CommandFailure) {
-        self.name = name
         let (membership, world) = (ground.delivery.membership, ground.world)
         let group = GroupName(listeningFor: name)
         members = { membership.roster(of: group)?.count(at: world.instant()) ?? 1 }
-        metrics = ground.metrics
-        let notes = NoteMeter(name, metrics)
-        remembered = Meter(
-            label: "sealbell_marmot_remembered", dimensions: [("instance", name.text)], factory: metrics)
+        outcomes = WordMeter("sealbell_marmot_wraps_total", by: "outcome", of: name, ground.metrics)
+        let notes = WordMeter.notes(of: name, ground.metrics)
+        remembered = ground.metrics.meter("sealbell_marmot_remembered", of: name)
         do throws(MarmotError) {
             var serving = try MarmotServing(
                 keys: keys, wake: try Self.wake(marmot.mode), topic: marmot.bundle, servesFCM: servesFCM)
@@ -76,18 +73,11 @@ final class MarmotPost: Sendable {
     private func receive(_ event: NostrEvent, _ standing: EventSource, _ index: Int) async {
         let inbound = MarmotInbound(event, relay: index, arrival: standing.arrival, members: members())
         switch await reception.receive(inbound) {
-        case .taken: count("taken")
-        case .withoutRoom: count("no-room")
-        case .refused(let error): count(error.codeText)
+        case .taken: outcomes.count("taken")
+        case .withoutRoom: outcomes.count("no-room")
+        case .refused(let error): outcomes.count(error.codeText)
         }
         remembered.set(relay.remembered)
-    }
-
-    private func count(_ outcome: String) {
-        Counter(
-            label: "sealbell_marmot_wraps_total",
-            dimensions: [("instance", name.text), ("outcome", outcome)], factory: metrics
-        ).increment()
     }
 }
 

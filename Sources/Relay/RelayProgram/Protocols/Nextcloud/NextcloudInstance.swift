@@ -21,7 +21,7 @@ struct NextcloudInstance: HostedInstance {
             instance.apps.compactMap(configuration.app).map { NextcloudApp($0) },
             clients: settings.clients)
         let policy = try Self.policy(settings)
-        let notes = NoteMeter(name, ground.metrics)
+        let notes = WordMeter.notes(of: name, ground.metrics)
         let relay: NextcloudRelay
         do throws(NextcloudError) {
             relay = try NextcloudRelay(

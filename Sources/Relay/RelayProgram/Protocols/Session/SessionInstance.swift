@@ -44,7 +44,7 @@ final class SessionInstance: HostedInstance {
             proved: old?.relay.proved ?? ProvedSigners(),
             charge: { tolls.take($0) }, world: ground.world)
         self.relay = relay
-        let notes = NoteMeter(name, ground.metrics)
+        let notes = WordMeter.notes(of: name, ground.metrics)
         let reception = Reception(
             relay, of: name, intake: ground.delivery.intake,
             pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,

@@ -6,22 +6,18 @@ import SwarmIngress
 
 /// What storage nodes tell, on its way into the relay.
 final class SessionPost: Sendable {
-    private let name: ConfiguredName
     private let reception: Reception<SessionRelay>
     private let conversation: NoticeConversation
-    private let metrics: any MetricsFactory
-    /// What becomes of nearly all. Made once: to name a series costs as much as to seal a notice.
-    private let taken: Counter
+    private let outcomes: WordMeter
 
     init(
         _ conversation: NoticeConversation, _ reception: Reception<SessionRelay>,
         _ metrics: any MetricsFactory
     ) {
-        name = reception.instance
         self.conversation = conversation
         self.reception = reception
-        self.metrics = metrics
-        taken = Self.counter("taken", name, metrics)
+        outcomes = WordMeter(
+            "sealbell_session_notices_total", by: "outcome", of: reception.instance, from: ["taken"], metrics)
     }
 
     /// Takes one notice in. When this returns, its pushes stand in the store, or it may be taken again.
@@ -41,19 +37,11 @@ final class SessionPost: Sendable {
                         .notified(push, after: after), from: ClientKey(0),
                         bytes: conversation.bytes(of: push)))
             }
-            taken.increment()
+            outcomes.count("taken")
             return .taken
         } catch {
-            Self.counter(error.codeText, name, metrics).increment()
+            outcomes.count(error.codeText)
             return conversation.refused(push, error) ? .later : .taken
         }
-    }
-
-    private static func counter(
-        _ outcome: String, _ name: ConfiguredName, _ metrics: any MetricsFactory
-    ) -> Counter {
-        Counter(
-            label: "sealbell_session_notices_total",
-            dimensions: [("instance", name.text), ("outcome", outcome)], factory: metrics)
     }
 }

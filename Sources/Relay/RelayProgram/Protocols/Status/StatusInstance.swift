@@ -41,7 +41,7 @@ final class StatusInstance: HostedInstance {
             policy: StatusPolicy(settings, topics: Self.topics(instance, configuration)),
             registry: ground.registry, allowances: StatusAllowances(settings.allowances),
             charge: { tolls.take($0) }, reportWithin: ground.spans.statusHost.report, world: ground.world)
-        let notes = NoteMeter(name, ground.metrics)
+        let notes = WordMeter.notes(of: name, ground.metrics)
         let reception = Reception(
             relay, of: name, intake: ground.delivery.intake,
             pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,

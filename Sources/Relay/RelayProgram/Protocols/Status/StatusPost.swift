@@ -19,7 +19,8 @@ final class StatusPost: Sendable {
     private let outlet: WakuOutlet
     private let registry: any Registry
     private let world: World
-    private let metrics: any MetricsFactory
+    private let outcomes: WordMeter
+    private let gatewayCalls: WordMeter
     private let gatewayFaults: Mutex<FaultRun>
     /// The gateway has taken a call since this post was made.
     private let gatewayTook = Atomic<Bool>(false)
@@ -39,7 +40,9 @@ final class StatusPost: Sendable {
         self.outlet = outlet
         registry = ground.registry
         world = ground.world
-        metrics = ground.metrics
+        outcomes = WordMeter("sealbell_status_messages_total", by: "outcome", of: name, ground.metrics)
+        gatewayCalls = WordMeter(
+            "sealbell_status_gateway_calls_total", by: "outcome", of: name, ground.metrics)
         gatewayFaults = Mutex(FaultRun(ground.spans.statusHost.gatewayFaults))
     }
 
@@ -53,7 +56,7 @@ final class StatusPost: Sendable {
             isOurs: share.falls(arrival.topic))
         // Ends: no kind of step comes twice but the last, once for each message of an answer.
         while true {
-            if let outcome = step.outcome { count(outcome) }
+            if let outcome = step.outcome { outcomes.count(outcome.text) }
             switch step.next {
             case .findKeys(let unopened): step = await open(unopened, of: arrival.topic)
             case .judge(let question): step = await judge(question)
@@ -109,13 +112,6 @@ final class StatusPost: Sendable {
 
     // MARK: Counting
 
-    private func count(_ outcome: StatusOutcome) {
-        Counter(
-            label: "sealbell_status_messages_total",
-            dimensions: [("instance", name.text), ("outcome", outcome.text)], factory: metrics
-        ).increment()
-    }
-
     var hasGateway: Bool { gateway != nil }
     var gatewayHasTaken: Bool { gatewayTook.load(ordering: .relaxed) }
 
@@ -133,9 +129,6 @@ final class StatusPost: Sendable {
             case .failed, .unreachable: faults.failed(at: now)
             }
         }
-        Counter(
-            label: "sealbell_status_gateway_calls_total",
-            dimensions: [("instance", name.text), ("outcome", outcome.rawValue)], factory: metrics
-        ).increment()
+        gatewayCalls.count(outcome.rawValue)
     }
 }

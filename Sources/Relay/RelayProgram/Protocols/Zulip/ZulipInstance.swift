@@ -35,7 +35,7 @@ struct ZulipInstance: HostedInstance {
             fallbacks: Self.fallbacks(instance, configuration), defaultAppID: settings.defaultBundle,
             replyDeadline: ground.spans.zulipReply,
             charge: { tolls.take($0) }, world: ground.world)
-        let notes = NoteMeter(name, ground.metrics)
+        let notes = WordMeter.notes(of: name, ground.metrics)
         zulipFace = ZulipFace(
             ZulipConversation(with: relay),
             Reception(
