@@ -129,7 +129,7 @@ private final class LinkPlay {
                 precondition(scope.former.count <= playLimits.formerScopes)
             case .end(let revisions):
                 precondition(!revisions.isEmpty && revisions.count <= playLimits.rowsPerBatch)
-            case .note: break
+            case .note, .shown, .refused: break
             }
         }
     }

@@ -44,7 +44,7 @@ struct DisagreementTests {
             rig.pass(.seconds(1))
             try show(rig)
         }
-        #expect(rig.notes.contains(.watchRefused(.wrongSwarm)) && !rig.notes.contains(.replyMalformed))
+        #expect(rig.refused.contains(.wrongSwarm) && !rig.notes.contains(.replyMalformed))
         #expect(rig.state.statistics.watches == 1 && rig.ended.isEmpty)
         try rig.reply(Self.node, 1)
         rig.pass(.seconds(44 * 60))

@@ -30,7 +30,7 @@ struct RotationTests {
             try rig.reply(nodes[0], size)
         }
         #expect(rig.readings.isEmpty)
-        #expect(rig.notes.contains(.shown(10)) && rig.notes.contains(.shown(5)))
+        #expect(rig.shown.contains(10) && rig.shown.contains(5))
     }
 
     @Test("Nodes of a swarm share what was read, and a new registration overtakes a renewal")
@@ -105,8 +105,7 @@ struct RotationTests {
         #expect(rig.state.statistics.watches == 1)
         try rig.reply(nodes[1], 1, refusal: 4)
         #expect(rig.state.statistics.watches == 0 && rig.notes.contains(.watchEnded))
-        #expect(
-            rig.notes.contains(.watchRefused(.signature)) && rig.notes.contains(.watchRefused(.timestamp)))
+        #expect(rig.refused.contains(.signature) && rig.refused.contains(.timestamp))
         // The row changes.
         rig.take(.rows(LinkRig.entries(2...2)))
         #expect(rig.readings.last?.revisions == [2])
@@ -143,7 +142,7 @@ struct RotationTests {
         try rig.read(rig.wanted())
         try rig.reply(nodes[0], 1, refusal: number)
         #expect(rig.state.statistics.watches == 1)
-        #expect(rig.notes.contains(.watchRefused(MonitorRefusal(number: Int64(number)))))
+        #expect(rig.refused.contains(MonitorRefusal(number: Int64(number))))
     }
 
     @Test("A node that owes three replies in a row is dialled anew")
@@ -214,10 +213,7 @@ struct RotationTests {
             #expect(rig.readings.count <= limits.batchesAtOnce)
         }
         #expect(rounds == 100, "one reading of each row for all ten")
-        let shown = rig.notes.reduce(0) { sum, note in
-            if case .shown(let count) = note { sum + count } else { sum }
-        }
-        #expect(shown == 1_000_000)
+        #expect(rig.shown.reduce(0, +) == 1_000_000)
     }
 }
 

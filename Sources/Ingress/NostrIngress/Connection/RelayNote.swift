@@ -3,20 +3,71 @@ package import PushModel
 package import WebSocket
 
 /// What happened at a relay, for counting and logging: words of our own, nothing that a relay said.
-package enum RelayNote: Sendable, Hashable {
-    case connected, listening
-    case disconnected(WebSocketError.Code?), unreachable(WebSocketError.Code?)
-    case closed(NostrReason?), refusedForGood
-    case proven, proofRefused, proofUnanswered
-    case listAccepted, listUnanswered
-    case listRejected(NostrReason?)
-    case endWithheld, notice
-    /// A trigger of ours, published as by a stranger, came back through the relay, did not, or was not
-    /// accepted.
-    case selfTestPassed, selfTestLost
-    case selfTestRefused(NostrReason?), selfTestFailed(WebSocketError.Code?)
+package struct RelayNote: Sendable, Hashable {
+    /// Metric label, and the `note` of a log line.
+    package let code: NoteCode
+    /// `nil`: silent. An event that a relay can cause as often as it likes is counted, never logged.
+    package let level: LogLevel?
+    /// The code beside it in a log line; `nil`: none.
+    package let detail: ErrorCode?
+
+    private init(_ code: StaticString, _ level: LogLevel?, _ detail: ErrorCode? = nil) {
+        (self.code, self.level, self.detail) = (NoteCode(code), level, detail)
+    }
+
+    private init(_ code: StaticString, _ level: LogLevel?, _ fault: WebSocketError.Code?) {
+        self.init(code, level, fault.map { ErrorCode(WebSocketError($0)) })
+    }
+
+    package static let connected = RelayNote("connected", .debug)
+    package static let listening = RelayNote("listening", .info)
+
+    package static func disconnected(_ fault: WebSocketError.Code?) -> RelayNote {
+        RelayNote("disconnected", .debug, fault)
+    }
+
+    package static func unreachable(_ fault: WebSocketError.Code?) -> RelayNote {
+        RelayNote("unreachable", .warning, fault)
+    }
+
+    package static func closed(_ reason: NostrReason?) -> RelayNote {
+        RelayNote("closed", .warning, reason?.logged)
+    }
+
+    package static let refusedForGood = RelayNote("refused-for-good", .warning)
+    package static let proven = RelayNote("proven", .debug)
+    package static let proofRefused = RelayNote("proof-refused", .warning)
+    package static let proofUnanswered = RelayNote("proof-unanswered", .debug)
+    package static let listAccepted = RelayNote("list-accepted", .debug)
+    package static let listUnanswered = RelayNote("list-unanswered", .warning)
+
+    package static func listRejected(_ reason: NostrReason?) -> RelayNote {
+        RelayNote("list-rejected", .warning, reason?.logged)
+    }
+
+    package static let endWithheld = RelayNote("end-withheld", .debug)
+    package static let notice = RelayNote("notice", nil)
+    // A trigger of ours, published as by a stranger, came back through the relay, did not, or was not
+    // accepted.
+    package static let selfTestPassed = RelayNote("self-test-passed", .debug)
+    package static let selfTestLost = RelayNote("self-test-lost", .warning)
+
+    package static func selfTestRefused(_ reason: NostrReason?) -> RelayNote {
+        RelayNote("self-test-refused", .warning, reason?.logged)
+    }
+
+    package static func selfTestFailed(_ fault: WebSocketError.Code?) -> RelayNote {
+        RelayNote("self-test-failed", .warning, fault)
+    }
+
     // Messages that are dropped.
-    case malformed, strangeSubscription, wrongFilter, outdated, beforeEnd, strangeAnswer, tooManyChallenges
+    package static let malformed = RelayNote("malformed", nil)
+    package static let strangeSubscription = RelayNote("strange-subscription", nil)
+    package static let wrongFilter = RelayNote("wrong-filter", nil)
+    package static let outdated = RelayNote("outdated", nil)
+    package static let beforeEnd = RelayNote("before-end", nil)
+    package static let strangeAnswer = RelayNote("strange-answer", nil)
+    package static let tooManyChallenges = RelayNote("too-many-challenges", nil)
 
     /// Whether what a stranger published came through; `nil`: it was not published, or this is no test.
     var isHeard: Bool? {
@@ -24,62 +75,6 @@ package enum RelayNote: Sendable, Hashable {
         case .selfTestPassed: true
         case .selfTestLost: false
         default: nil
-        }
-    }
-
-    /// Metric label, and the `note` of a log line.
-    package var code: NoteCode {
-        switch self {
-        case .connected: NoteCode("connected")
-        case .listening: NoteCode("listening")
-        case .disconnected: NoteCode("disconnected")
-        case .unreachable: NoteCode("unreachable")
-        case .closed: NoteCode("closed")
-        case .refusedForGood: NoteCode("refused-for-good")
-        case .proven: NoteCode("proven")
-        case .proofRefused: NoteCode("proof-refused")
-        case .proofUnanswered: NoteCode("proof-unanswered")
-        case .listAccepted: NoteCode("list-accepted")
-        case .listUnanswered: NoteCode("list-unanswered")
-        case .listRejected: NoteCode("list-rejected")
-        case .endWithheld: NoteCode("end-withheld")
-        case .notice: NoteCode("notice")
-        case .selfTestPassed: NoteCode("self-test-passed")
-        case .selfTestLost: NoteCode("self-test-lost")
-        case .selfTestRefused: NoteCode("self-test-refused")
-        case .selfTestFailed: NoteCode("self-test-failed")
-        case .malformed: NoteCode("malformed")
-        case .strangeSubscription: NoteCode("strange-subscription")
-        case .wrongFilter: NoteCode("wrong-filter")
-        case .outdated: NoteCode("outdated")
-        case .beforeEnd: NoteCode("before-end")
-        case .strangeAnswer: NoteCode("strange-answer")
-        case .tooManyChallenges: NoteCode("too-many-challenges")
-        }
-    }
-
-    /// The code beside it in a log line; `nil`: none.
-    package var detail: ErrorCode? {
-        switch self {
-        case .disconnected(let code?), .unreachable(let code?), .selfTestFailed(let code?):
-            ErrorCode(WebSocketError(code))
-        case .closed(let reason?), .listRejected(let reason?), .selfTestRefused(let reason?): reason.logged
-        default: nil
-        }
-    }
-
-    /// Silent: an event that a relay can cause as often as it likes is counted, never logged.
-    package var level: LogLevel? {
-        switch self {
-        case .connected, .disconnected, .proven, .listAccepted, .selfTestPassed: .debug
-        case .listening: .info
-        case .unreachable, .closed, .refusedForGood, .proofRefused, .listRejected, .listUnanswered,
-            .selfTestLost, .selfTestRefused, .selfTestFailed:
-            .warning
-        case .proofUnanswered, .endWithheld: .debug
-        case .notice, .malformed, .strangeSubscription, .wrongFilter, .outdated, .beforeEnd, .strangeAnswer,
-            .tooManyChallenges:
-            nil
         }
     }
 }

@@ -176,7 +176,7 @@ extension LinkState {
         // We always send a list, so a single dictionary answers all of it.
         if reply.isSingle {
             guard case .refused(let refusal) = reply.answers.first else { return [.note(.replyMalformed)] }
-            return [.note(.watchRefused(refusal))]
+            return [.refused(refusal)]
         }
         // A node that is not connected yet is asked later, by us or by another process; a watch that left the
         // rotation before would never be shown to it. The operator is told by the votes of the nodes that
@@ -192,7 +192,7 @@ extension LinkState {
             switch answer {
             case .watched: shown += 1
             case .refused(let refusal):
-                actions.append(.note(.watchRefused(refusal)))
+                actions.append(.refused(refusal))
                 if refusal != .wrongSwarm || isStrange {
                     refused.add(revision, by: key, of: ours.count, at: now)
                 }
@@ -208,7 +208,7 @@ extension LinkState {
         }
         if reply.answers.count < batch.shown.count { actions.append(.note(.replyMalformed)) }
         if !ended.isEmpty { actions.append(.end(ended)) }
-        return actions + [.note(.shown(shown))]
+        return actions + [.shown(shown)]
     }
 
     /// If a node says that accounts belong to another swarm, it is shown them again soon.

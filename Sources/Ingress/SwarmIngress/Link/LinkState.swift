@@ -34,6 +34,9 @@ package struct LinkState: ~Copyable {
         case push(NodeKey, SwarmScope, body: Secret)
         /// The swarm has refused these watches for good: none of its nodes accepts their signer.
         case end([UInt64])
+        /// The number of watches that a node has accepted; and why it has refused one.
+        case shown(Int)
+        case refused(MonitorRefusal)
         case note(SwarmNote)
     }
 

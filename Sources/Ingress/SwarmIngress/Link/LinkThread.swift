@@ -16,6 +16,7 @@ final class LinkThread: @unchecked Sendable {
         let readings: ShareQueue<Int, WatchReading>
         let ended: @Sendable ([UInt64]) -> Void
         let note: @Sendable (SwarmNote) -> Void
+        let metrics: SwarmMetrics
         let received: @Sendable () -> Void
     }
 
@@ -179,6 +180,8 @@ final class LinkThread: @unchecked Sendable {
             let arrival = SwarmArrival(node: node, scope: scope, body: body)
             outlets?.queue.add(arrival, bytes: arrival.size, of: node)
         case .end(let revisions): outlets?.ended(revisions)
+        case .shown(let count): outlets?.metrics.shown(count)
+        case .refused(let refusal): outlets?.metrics.refused(refusal)
         case .note(let note): outlets?.note(note)
         }
     }

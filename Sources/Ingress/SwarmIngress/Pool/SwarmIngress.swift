@@ -138,6 +138,7 @@ package final class SwarmIngress: Service {
     private func link(_ thread: LinkThread) async {
         let outlets = LinkThread.Outlets(
             queue: queue, readings: readings, ended: { self.noteEnds($0) }, note: { self.take($0) },
+            metrics: metrics,
             received: {
                 self.received.add(1, ordering: .relaxed)
                 self.metrics.received.increment()

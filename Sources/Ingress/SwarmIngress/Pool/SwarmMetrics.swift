@@ -49,13 +49,8 @@ struct SwarmMetrics: Sendable {
         queued.set(statistics.queued)
     }
 
+    func shown(_ count: Int) { shown.increment(by: count) }
+    func refused(_ refusal: MonitorRefusal) { refused.count(refusal.label) }
+    func count(_ note: SwarmNote) { notes.count(note.code) }
     func dropped(_ reason: DropReason) { dropped.count(reason.rawValue) }
-
-    func count(_ note: SwarmNote) {
-        switch note {
-        case .shown(let count): shown.increment(by: count)
-        case .watchRefused(let refusal): refused.count(refusal.label)
-        default: notes.count(note.code)
-        }
-    }
 }

@@ -7,38 +7,24 @@ package enum WakuNote: String, Sendable, Hashable, CaseIterable {
     /// The node answers polls, and listens on our topic.
     case listening
     /// Nothing answers at its address, or not in time.
-    case nodeAway
+    case nodeAway = "node-away"
     /// It answers a poll or a subscription with a status that says no.
-    case nodeRefuses
+    case nodeRefuses = "node-refuses"
     /// What it answers cannot be read.
-    case answerMalformed
+    case answerMalformed = "answer-malformed"
     /// It answered with more than is read at once.
-    case answerTooLarge
+    case answerTooLarge = "answer-too-large"
     /// It had forgotten our subscription.
-    case subscriptionLost
+    case subscriptionLost = "subscription-lost"
     /// It reports that it has no peers; and that it has some again.
-    case nodeAlone, nodeConnected
+    case nodeAlone = "node-alone", nodeConnected = "node-connected"
     /// The store returned the missed messages, or did not.
-    case gapFetched, gapGivenUp
+    case gapFetched = "gap-fetched", gapGivenUp = "gap-given-up"
     /// The store does not answer; it is asked again.
-    case storeAbsent
+    case storeAbsent = "store-absent"
 
     /// Metric label, and the `note` of a log line.
-    package var code: NoteCode {
-        switch self {
-        case .listening: NoteCode("listening")
-        case .nodeAway: NoteCode("node-away")
-        case .nodeRefuses: NoteCode("node-refuses")
-        case .answerMalformed: NoteCode("answer-malformed")
-        case .answerTooLarge: NoteCode("answer-too-large")
-        case .subscriptionLost: NoteCode("subscription-lost")
-        case .nodeAlone: NoteCode("node-alone")
-        case .nodeConnected: NoteCode("node-connected")
-        case .gapFetched: NoteCode("gap-fetched")
-        case .gapGivenUp: NoteCode("gap-given-up")
-        case .storeAbsent: NoteCode("store-absent")
-        }
-    }
+    package var code: NoteCode { NoteCode(word: self) }
 
     package var level: LogLevel {
         switch self {

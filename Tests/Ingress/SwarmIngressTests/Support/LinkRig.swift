@@ -20,6 +20,9 @@ final class LinkRig {
     var scopes: [SwarmScope] = []
     /// Rows whose end was asked for.
     var ended: [UInt64] = []
+    /// The number of watches of each reply that were accepted, and why others were refused.
+    var shown: [Int] = []
+    var refused: [MonitorRefusal] = []
     var notes: [SwarmNote] = []
 
     /// - Parameter random: the upper bits of random numbers; 0: every span is the shortest.
@@ -52,6 +55,8 @@ final class LinkRig {
                 pushes.append(node)
                 scopes.append(scope)
             case .end(let revisions): ended += revisions
+            case .shown(let count): shown.append(count)
+            case .refused(let refusal): refused.append(refusal)
             case .note(let note): notes.append(note)
             }
         }

@@ -2,6 +2,8 @@
 package struct NoteCode: Sendable, Hashable, CustomStringConvertible {
     package let text: String
     package init(_ text: StaticString) { self.text = "\(text)" }
+    /// - Parameter word: of a closed list.
+    package init(word: some RawRepresentable<String> & CaseIterable) { text = word.rawValue }
     package var description: String { text }
 }
 
