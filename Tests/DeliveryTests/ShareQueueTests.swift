@@ -1,4 +1,5 @@
 import Delivery
+import PushModel
 import PushTesting
 import Testing
 
@@ -150,5 +151,36 @@ struct ShareQueueTests {
             for await number in group { if let number { found.insert(number) } }
             #expect(found == [1, 2, 3, 4])
         }
+    }
+
+    // MARK: Serving
+
+    @Test("Serving ends when reading does, and what is left is taken first")
+    func served() async {
+        let queue = Queue(share: 1 << 20, .whole)
+        let taken = Noted<[Int]>([])
+        await queue.serve(workers: 2, take: { item in taken.change { $0.append(item) } }, stop: {}) {
+            for number in 1...100 { #expect(await queue.put(number, bytes: 1, of: number % 3)) }
+        }
+        #expect(taken.value.sorted() == Array(1...100) && queue.isClosed)
+    }
+
+    @Test("A cancelled task stops the reading, and what is left is still taken")
+    func stopped() async {
+        let queue = Queue(share: 1 << 20, .whole)
+        let taken = Noted<[Int]>([])
+        let stopping = Bell()
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask {
+                await queue.serve(
+                    workers: 1, take: { item in taken.change { $0.append(item) } }, stop: { stopping.ring() }
+                ) {
+                    await stopping.waitThroughCancellation()
+                    queue.add(1, bytes: 1, of: 1)
+                }
+            }
+            group.cancelAll()
+        }
+        #expect(taken.value == [1])
     }
 }

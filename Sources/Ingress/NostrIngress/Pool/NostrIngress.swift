@@ -146,24 +146,11 @@ package final class NostrIngress: Service {
 
     /// Listens until a graceful stop or ``stop()``, then opens what was taken, and returns.
     package func run() async throws {
-        await withGracefulShutdownHandler {
-            await withTaskCancellationHandler {
-                await withDiscardingTaskGroup { workers in
-                    // Not on an event loop, where child tasks would otherwise run: opening a wrap takes as
-                    // long as reading ten, and a relay drops events that a slow reader leaves waiting.
-                    for _ in 0..<max(1, min(limits.workers, System.coreCount)) {
-                        workers.addTask(executorPreference: globalConcurrentExecutor, priority: .utility) {
-                            await self.work()
-                        }
-                    }
-                    await self.listen()
-                    self.queue.close()
-                }
-            } onCancel: {
-                self.stop()
-            }
-        } onGracefulShutdown: {
-            self.stop()
+        await queue.serve(
+            workers: max(1, min(limits.workers, System.coreCount)), take: { await self.take($0) },
+            stop: { self.stop() }
+        ) {
+            await self.listen()
         }
     }
 
@@ -274,12 +261,10 @@ package final class NostrIngress: Service {
         }
     }
 
-    private func work() async {
-        while let item = await queue.take() {
-            metrics.taken(item.source)
-            let take = current.withLock(\.take)
-            await take(item.event, item.source, item.relay)
-        }
+    private func take(_ item: WrapArrival) async {
+        metrics.taken(item.source)
+        let take = current.withLock(\.take)
+        await take(item.event, item.source, item.relay)
     }
 
     private static func log(

@@ -116,22 +116,10 @@ package final class SwarmIngress: Service {
             journal.note("swarm link has no descriptors left", [.instance: name], level: .error)
             return
         }
-        await withGracefulShutdownHandler {
-            await withTaskCancellationHandler {
-                await withDiscardingTaskGroup { group in
-                    for _ in 0..<limits.workers {
-                        group.addTask(executorPreference: globalConcurrentExecutor, priority: .utility) {
-                            await self.work()
-                        }
-                    }
-                    await self.link(thread)
-                    self.queue.close()
-                }
-            } onCancel: {
-                self.stop()
-            }
-        } onGracefulShutdown: {
-            self.end()
+        await queue.serve(
+            workers: limits.workers, take: { await self.take($0) }, end: { self.end() }, stop: { self.stop() }
+        ) {
+            await self.link(thread)
         }
     }
 
@@ -249,23 +237,17 @@ package final class SwarmIngress: Service {
         }
     }
 
-    private func work() async {
-        while let item = await queue.take() {
-            var push: StoragePush
-            do throws(FormatError) {
-                push = try StoragePush(parsing: item.body)
-            } catch {
-                metrics.dropped(.malformed)
-                continue
-            }
-            // A node speaks for the accounts of its own swarm.
-            guard item.scope.contains(push.account.swarmPoint) else {
-                metrics.dropped(.foreign)
-                continue
-            }
-            push.teller = item.node.digest.low
-            await keep(push)
+    private func take(_ item: SwarmArrival) async {
+        var push: StoragePush
+        do throws(FormatError) {
+            push = try StoragePush(parsing: item.body)
+        } catch {
+            return metrics.dropped(.malformed)
         }
+        // A node speaks for the accounts of its own swarm.
+        guard item.scope.contains(push.account.swarmPoint) else { return metrics.dropped(.foreign) }
+        push.teller = item.node.digest.low
+        await keep(push)
     }
 
     /// Tries until the store has taken the message or it has expired, because nobody reports it again. A

@@ -95,22 +95,10 @@ package final class WakuIngress: Service {
     /// Listens until a graceful stop or ``stop()``; then it passes on what was taken, and returns. The node
     /// goes on listening, so that messages of the meantime are there later.
     package func run() async throws {
-        await withGracefulShutdownHandler {
-            await withTaskCancellationHandler {
-                await withDiscardingTaskGroup { workers in
-                    for _ in 0..<limits.workers {
-                        workers.addTask(executorPreference: globalConcurrentExecutor, priority: .utility) {
-                            await self.work()
-                        }
-                    }
-                    await self.listen()
-                    self.queue.close()
-                }
-            } onCancel: {
-                self.stop()
-            }
-        } onGracefulShutdown: {
-            self.stop()
+        await queue.serve(
+            workers: limits.workers, take: { await self.take($0) }, stop: { self.stop() }
+        ) {
+            await self.listen()
         }
     }
 
@@ -181,12 +169,10 @@ package final class WakuIngress: Service {
         }
     }
 
-    private func work() async {
-        while let arrival = await queue.take() {
-            let take = current.withLock(\.take)
-            let isTaken = await take(arrival)
-            seen.end(arrival.hash, isTaken: isTaken)
-        }
+    private func take(_ arrival: WakuArrival) async {
+        let take = current.withLock(\.take)
+        let isTaken = await take(arrival)
+        seen.end(arrival.hash, isTaken: isTaken)
     }
 
     // MARK: What was missed
