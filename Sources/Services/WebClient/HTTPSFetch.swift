@@ -86,21 +86,10 @@ package final class HTTPSFetch: WebFetch {
         guard enter(request) else { throw WebError(.unreachable) }
         defer { leave(request) }
         let end = world.instant() + max(request.deadline, options.leastDeadline)
-        // The clock and the fetch race; the loser is cancelled and awaited.
-        let result = await withTaskGroup(of: Result<WebAnswer, WebError>.self) { group in
-            group.addTask {
-                isPlain
-                    ? await self.loopback.fetch(request, address) : await self.attempt(request, address)
-            }
-            group.addTask {
-                // A sleep ends early only when the fetch has ended, and then its result came first.
-                try? await self.world.sleep(end)
-                return .failure(WebError(.deadlineExceeded))
-            }
-            let first = await group.next() ?? .failure(WebError(.unreachable))
-            group.cancelAll()
-            return first
+        let result = await world.untilEnd(end) {
+            isPlain ? await self.loopback.fetch(request, address) : await self.attempt(request, address)
         }
+        guard let result else { throw WebError(.deadlineExceeded) }
         return try result.get()
     }
 

@@ -57,20 +57,7 @@ final class SelfTest: Sendable {
         case .unanswered?, nil: return .selfTestFailed(nil)
         }
         let end = world.instant() + limits.selfTestSpan
-        return await withTaskGroup(of: RelayNote.self) { group in
-            group.addTask {
-                await came.wait()
-                return .selfTestPassed
-            }
-            group.addTask { [world] in
-                // Ends early only when the other has ended; then its result came first.
-                try? await world.sleep(end)
-                return .selfTestLost
-            }
-            let first = await group.next() ?? .selfTestLost
-            group.cancelAll()
-            return first
-        }
+        return await world.untilEnd(end, { await came.wait() }) == nil ? .selfTestLost : .selfTestPassed
     }
 
     private func event(for key: XOnlyKey) -> NostrEvent? {

@@ -167,15 +167,7 @@ package struct NostrPublisher: Sendable {
     ) async throws(WebSocketError) -> Result {
         let connection = try await client.connect(
             relay.address, proxy: proxy, publicAddressesOnly: isStranger(relay.address))
-        var line = RelayLine(connection, relay, world, grace: grace)
-        do throws(WebSocketError) {
-            let result = try await body(&line)
-            await connection.close()
-            return result
-        } catch {
-            connection.abort()
-            throw error
-        }
+        return try await RelayLine.converse(connection, relay, world, grace: grace, body)
     }
 
     // MARK: Several at once

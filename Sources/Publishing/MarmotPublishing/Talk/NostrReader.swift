@@ -24,24 +24,13 @@ package struct NostrReader: Sendable {
         _ filter: NostrFilter, at relay: NostrRelay, proving identity: Secp256k1KeyPair? = nil,
         within deadline: Duration
     ) async -> [NostrEvent]? {
-        let end = world.instant() + deadline
-        return await withTaskGroup(of: [NostrEvent]?.self) { group in
-            group.addTask {
-                do throws(WebSocketError) {
-                    return try await converse(relay, identity) { (line) throws(WebSocketError) in
-                        try await Self.read(filter, &line)
-                    }
-                } catch { return nil }
-            }
-            group.addTask {
-                // Ends early only when the other has ended.
-                try? await world.sleep(end)
-                return nil
-            }
-            let first = await group.next() ?? nil
-            group.cancelAll()
-            return first
-        }
+        await world.untilEnd(world.instant() + deadline) {
+            do throws(WebSocketError) {
+                return try await converse(relay, identity) { (line) throws(WebSocketError) in
+                    try await Self.read(filter, &line)
+                }
+            } catch { return nil }
+        } ?? nil
     }
 
     /// Hands over stored events together, then each as it comes, until the connection or the task ends.
@@ -89,15 +78,7 @@ package struct NostrReader: Sendable {
         _ relay: NostrRelay, _ identity: Secp256k1KeyPair?,
         _ body: (inout RelayLine) async throws(WebSocketError) -> Result
     ) async throws(WebSocketError) -> Result {
-        let connection = try await client.connect(relay.address)
-        var line = RelayLine(connection, relay, world, grace: grace, proving: identity)
-        do throws(WebSocketError) {
-            let result = try await body(&line)
-            await connection.close()
-            return result
-        } catch {
-            connection.abort()
-            throw error
-        }
+        try await RelayLine.converse(
+            try await client.connect(relay.address), relay, world, grace: grace, proving: identity, body)
     }
 }

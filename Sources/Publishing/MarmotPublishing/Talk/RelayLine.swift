@@ -19,9 +19,26 @@ struct RelayLine {
     private let identity: Secp256k1KeyPair?
     private var patience = PublishingLimits.strays
 
-    init(
+    /// Runs `body` over a connection, and closes that; one that has failed is cut.
+    static func converse<Result: Sendable>(
         _ connection: WebSocketConnection, _ relay: NostrRelay, _ world: World, grace: Duration,
-        proving identity: Secp256k1KeyPair? = nil
+        proving identity: Secp256k1KeyPair? = nil,
+        _ body: (inout RelayLine) async throws(WebSocketError) -> Result
+    ) async throws(WebSocketError) -> Result {
+        var line = RelayLine(connection, relay, world, grace: grace, proving: identity)
+        do throws(WebSocketError) {
+            let result = try await body(&line)
+            await connection.close()
+            return result
+        } catch {
+            connection.abort()
+            throw error
+        }
+    }
+
+    private init(
+        _ connection: WebSocketConnection, _ relay: NostrRelay, _ world: World, grace: Duration,
+        proving identity: Secp256k1KeyPair?
     ) {
         self.identity = identity
         self.connection = connection

@@ -39,4 +39,22 @@ package struct World: Sendable {
     package func random(below bound: Int64) -> Int64 {
         Int64(random().multipliedFullWidth(by: UInt64(bound)).high)
     }
+
+    /// What `work` finds, or `nil` when it has found nothing by then. Whichever ends first cancels the other,
+    /// which is awaited.
+    package func untilEnd<Found: Sendable>(
+        _ end: ContinuousClock.Instant, _ work: @escaping @Sendable () async -> Found
+    ) async -> Found? {
+        await withTaskGroup(of: Found?.self) { group in
+            group.addTask { await work() }
+            group.addTask {
+                // Ends early only when the result has come, or the whole was cancelled.
+                try? await sleep(end)
+                return nil
+            }
+            let first = await group.next() ?? nil
+            group.cancelAll()
+            return first
+        }
+    }
 }

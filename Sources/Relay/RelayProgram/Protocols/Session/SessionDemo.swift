@@ -81,20 +81,11 @@ struct SessionDemo: PhonesDemo {
     }
 
     private func isWatched(_ notes: AsyncStream<SessionNote>) async -> Bool {
-        await withTaskGroup(of: Bool.self) { group in
-            group.addTask {
-                for await note in notes {
-                    if case .watched(_, let taken, _) = note, taken > 0 { return true }
-                }
-                return false
+        await world.untilEnd(world.instant() + patience) {
+            for await note in notes {
+                if case .watched(_, let taken, _) = note, taken > 0 { return true }
             }
-            group.addTask {
-                // Ends early only when the other has heard, or the demo is cancelled.
-                try? await world.sleep(world.instant() + patience)
-                return false
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? false
-        }
+            return false
+        } ?? false
     }
 }

@@ -312,23 +312,4 @@ actor ZulipPhone {
     }
 }
 
-extension World {
-    /// The result, or `nil` when it does not come by then.
-    func untilEnd<Found: Sendable>(
-        _ end: ContinuousClock.Instant, _ work: @escaping @Sendable () async -> Found
-    ) async -> Found? {
-        await withTaskGroup(of: Found?.self) { group in
-            group.addTask { await work() }
-            group.addTask {
-                // Ends early only when the result has come.
-                try? await sleep(end)
-                return nil
-            }
-            let first = await group.next() ?? nil
-            group.cancelAll()
-            return first
-        }
-    }
-}
-
 extension ZulipDevice: KitTalker {}
