@@ -220,11 +220,11 @@ let doors: [Target] = [
         "Proving/Bench",
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "MarmotPush",
-            "NextcloudPush", "RSAKeys", "EdwardsKeys", "Secp256k1Keys", secp256k1, "SessionPush",
+            "NextcloudPush", "RSAKeys", "Secp256k1Keys", secp256k1, "SessionPush",
             "SwarmIngress", "StatusPush", "WakuIngress", "Delivery", "SQLiteStore", "Simulators",
             "PushTesting", metrics,
             nioCore, nioPosix,
-            sodium, "ZulipPush", crypto, cryptoExtras
+            sodium, "SealbellKit", "ZulipPush", crypto, cryptoExtras
         ]),
     library("Proving/PushTesting", ["PushModel", "WireFormats", logging]),
     // Names with dead addresses, and networks without IPv6.

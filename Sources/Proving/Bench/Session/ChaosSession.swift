@@ -1,10 +1,8 @@
 import NIOCore
-import Primitives
 import PushModel
 import SessionPush
 import Simulators
 import Synchronization
-import WireFormats
 
 /// Session's part of a chaos trial: phones that subscribe, and a swarm of three storage servers that outlives
 /// each relay.
@@ -16,33 +14,21 @@ final class ChaosSession: ChaosCompanion {
         dead relay is told is counted.
         """
 
-    /// A phone with one account. Its device knows how to open what arrives.
-    private struct Phone: Sendable {
-        let account: AccountID
-        let token: String
-        var device: SessionRoutine
-        var isSubscribed = false
-    }
-
     private struct State {
         var ledger = ChaosSessionLedger()
         var keys: [SessionAccountKey] = []
-        /// By device token.
-        var phones: [String: Phone] = [:]
+        /// By device token, and those of them that are subscribed.
+        var phones: [String: SubscribingPhone] = [:]
+        var subscribed: [String: SubscribingPhone] = [:]
     }
 
-    private static let nodes = 0..<3
     /// Accounts, and phones altogether: some accounts have several.
     private static let accounts = 30
     private static let phones = 60
     /// Messages for each account in the last life.
     private static let lastMessages = 3
-    /// How long a relay that was started may take to show everything: a dial, a greeting, a batch.
-    private static let showSpan = Duration.seconds(30)
 
-    private let network: SessionNetworkSimulator
-    private let onion: X25519KeyPair
-    private let daemon: String
+    private let swarm: StagedSwarm
     private let service: ChaosService
     private let bundle: String
     private let world: World
@@ -51,30 +37,16 @@ final class ChaosSession: ChaosCompanion {
 
     init(_ setting: ChaosSetting) async throws {
         (service, bundle, world, group) = (setting.service, setting.bundle, setting.world, setting.group)
-        onion = .generate(world)
-        network = SessionNetworkSimulator(world: world)
-        try await network.start()
-        daemon = network.daemonEndpoint ?? ""
+        swarm = try await StagedSwarm(world)
     }
 
-    func stop() async { await network.stop() }
+    func stop() async { await swarm.network.stop() }
     /// Nothing: the storage servers are asked.
     func watch() async {}
 
     var ledger: ChaosSessionLedger { state.withLock(\.ledger) }
 
-    var instance: StagedInstance {
-        let daemon = daemon
-        return StagedInstance(
-            name: "session-load", publicKey: onion.publicKey,
-            keyFile: ("onion.key", onion.privateKey.reveal { Hex.encode(Array($0)) } + "\n"), isServed: true
-        ) { plan in
-            [
-                "protocol: session", "apps: [load]", "onion_key: \(plan.directory)/onion.key",
-                "oxend: \"\(daemon)\""
-            ]
-        }
-    }
+    var instance: StagedInstance { swarm.instance("session-load") }
 
     func report(to report: inout BenchReport, directory _: String) -> Bool {
         ledger.write(to: &report)
@@ -86,9 +58,7 @@ final class ChaosSession: ChaosCompanion {
         state.withLock { state in
             guard let phone = state.phones[delivery.token] else { return false }
             // What a phone cannot open is a fault, and told as one.
-            guard let push = try? DeliveredPush(delivered: Secret(delivery.body)),
-                let hash = Self.hash(try? phone.device.open(push, now: world.now()))
-            else {
+            guard let hash = phone.hash(in: delivery.body, world) else {
                 state.ledger.couldNotOpen()
                 return true
             }
@@ -96,13 +66,6 @@ final class ChaosSession: ChaosCompanion {
             state.ledger.delivered(
                 .init(token: phone.token, hash: hash), id: isApple ? delivery.id : "")
             return true
-        }
-    }
-
-    private static func hash(_ action: SessionAction?) -> String? {
-        switch action {
-        case .show(let message), .update(let message), .fetch(let message): message.hash
-        case .ignore, nil: nil
         }
     }
 
@@ -124,18 +87,18 @@ final class ChaosSession: ChaosCompanion {
     func killed(_ trial: ChaosTrial) async throws {
         // They may be reading its last words still.
         try await trial.pause(milliseconds: 20)
-        for node in Self.nodes { network.forget(node) }
+        for node in StagedSwarm.nodes { swarm.network.forget(node) }
         state.withLock { $0.ledger.killed() }
     }
 
     /// Waits until the relay under trial has shown each storage server all that was acknowledged by now.
     func untilListening(_ trial: ChaosTrial) async throws {
         let promised = ledger.accounts
-        let until = world.instant() + Self.showSpan
-        var missing = promised.subtracting(await shown())
+        let until = world.instant() + StagedSwarm.showSpan
+        var missing = promised.subtracting(await swarm.shown())
         while !missing.isEmpty, world.instant() < until {
             try await trial.pause(milliseconds: 5)
-            missing = promised.subtracting(await shown())
+            missing = promised.subtracting(await swarm.shown())
         }
         state.withLock { $0.ledger.looked(missing: missing.count) }
     }
@@ -144,7 +107,7 @@ final class ChaosSession: ChaosCompanion {
     func finish(_ trial: ChaosTrial) async throws {
         try await untilListening(trial)
         let life = ledger.life
-        let accounts = state.withLock { state in state.phones.values.filter(\.isSubscribed).map(\.account) }
+        let accounts = state.withLock { $0.subscribed.values.map(\.account) }
         for _ in 0..<Self.lastMessages {
             for account in accounts { tell(account, in: life) }
         }
@@ -154,23 +117,13 @@ final class ChaosSession: ChaosCompanion {
         try await trial.pause(milliseconds: 500)
     }
 
-    /// Accounts that every storage server watches.
-    private func shown() async -> Set<[UInt8]> {
-        var shown = await network.watchedAccounts(at: Self.nodes.lowerBound)
-        for node in Self.nodes.dropFirst() {
-            shown.formIntersection(await network.watchedAccounts(at: node))
-        }
-        return shown
-    }
-
     /// One message for one account that the relay under trial watches everywhere.
     private func tellOne(_ trial: ChaosTrial) async throws {
         // Read first: what is shown later was shown by this relay, or by a later one.
         let life = ledger.life
-        let shown = await shown()
+        let shown = await swarm.shown()
         let accounts = state.withLock { state in
-            state.phones.values.filter { $0.isSubscribed && shown.contains(Self.bytes($0.account)) }
-                .map(\.account)
+            state.subscribed.values.map(\.account).filter { shown.contains(Self.bytes($0)) }
         }
         guard !accounts.isEmpty else { return }
         tell(accounts[trial.random.below(accounts.count)], in: life)
@@ -180,10 +133,10 @@ final class ChaosSession: ChaosCompanion {
         let push = NoticeParts.message(account, bytes: 200, world)
         let hash = push.hash.reveal { String(decoding: $0, as: UTF8.self) }
         state.withLock { state in
-            let tokens = state.phones.values.filter { $0.isSubscribed && $0.account == account }.map(\.token)
+            let tokens = state.subscribed.values.filter { $0.account == account }.map(\.token)
             state.ledger.told(hash, to: tokens, in: life)
         }
-        network.store(push)
+        swarm.network.store(push)
     }
 
     private static func bytes(_ account: AccountID) -> [UInt8] { account.bytes.reveal { Array($0) } }
@@ -193,21 +146,17 @@ final class ChaosSession: ChaosCompanion {
     /// One more phone, of a new account or one that has phones: asks until it is answered, each time with the
     /// same bytes.
     private func subscribeOne(_ trial: ChaosTrial) async throws {
-        let (phone, call) = try makePhone(trial)
+        let phone = try makePhone(trial)
         while !trial.shared.isEnding {
-            guard let answer = await answer(call, trial) else {
+            guard let reply = await ask(phone, trial) else {
                 try await trial.pause(milliseconds: 20)
                 continue
             }
-            var (device, random) = (phone.device, SystemRandomNumberGenerator())
-            let verdicts = device.settle(call.id, answer, now: world.now(), using: &random).map(\.verdict)
-            switch verdicts.first {
+            switch phone.verdict(of: reply, world) {
             case .added, .updated:
-                let account = Self.bytes(phone.account)
-                return state.withLock { [device] state in
-                    state.phones[phone.token]?.device = device
-                    state.phones[phone.token]?.isSubscribed = true
-                    state.ledger.subscribed(account)
+                return state.withLock { state in
+                    state.subscribed[phone.token] = phone
+                    state.ledger.subscribed(Self.bytes(phone.account))
                 }
             case .later: try await trial.pause(milliseconds: 50)
             default: return state.withLock { $0.ledger.wasRefused() }
@@ -215,7 +164,7 @@ final class ChaosSession: ChaosCompanion {
         }
     }
 
-    private func makePhone(_ trial: ChaosTrial) throws -> (phone: Phone, call: SessionCall) {
+    private func makePhone(_ trial: ChaosTrial) throws -> SubscribingPhone {
         let made = try state.withLock { state in
             if state.keys.count < Self.accounts, trial.random.below(2) == 0 || state.keys.isEmpty {
                 state.keys.append(try SessionMaterial.key(world))
@@ -225,38 +174,20 @@ final class ChaosSession: ChaosCompanion {
         }
         let target = LoadDevice.make(trial.random.below(2) == 0 ? .apns : .fcm, world)
         service.register(target, bundle: bundle)
-        var random = SystemRandomNumberGenerator()
-        var device = SessionRoutine(using: &random)
-        let word: SessionService = target.kind == .apns ? .apns : .firebase
-        device.use(try SessionDeviceToken(word, Secret(target.token.utf8)))
-        try device.watch(WatchedAccount(made))
-        guard let call = try device.renewal(due: world.now()).first else { throw BenchError(.setUpRefused) }
-        let phone = Phone(account: made.account, token: target.token, device: device)
+        let phone = try SubscribingPhone(target, watching: WatchedAccount(made), world)
         state.withLock { $0.phones[target.token] = phone }
-        return (phone, call)
-    }
-
-    private func request(_ call: SessionCall, _ address: RelayStage.Address) -> ByteBuffer {
-        var buffer = ByteBuffer()
-        buffer.writeString(
-            "POST \(call.endpoint.rawValue) HTTP/1.1\r\n"
-                + "Host: \(address.host):\(address.port)\r\nContent-Type: application/json\r\n"
-                + "Content-Length: \(call.body.count)\r\n\r\n")
-        call.body.reveal { _ = buffer.writeBytes($0) }
-        return buffer
+        return phone
     }
 
     /// `nil` when there is no relay, or none that answers.
-    private func answer(_ call: SessionCall, _ trial: ChaosTrial) async -> SessionAnswer? {
+    private func ask(_ phone: SubscribingPhone, _ trial: ChaosTrial) async -> HTTPReply? {
         guard let address = trial.shared.address,
             // A relay that was killed a moment ago refuses; the phone comes back.
             let connection = try? await CallConnection.connect(
                 host: address.host, port: address.port, eventLoop: group.next())
         else { return nil }
         defer { connection.close() }
-        guard
-            let reply = await connection.ask(request(call, address), within: ChaosPlan.answerSpan)
-        else { return nil }
-        return SessionAnswer(status: reply.status, body: Secret(Array(reply.body.readableBytesView)))
+        return await connection.ask(
+            phone.request(host: "\(address.host):\(address.port)"), within: ChaosPlan.answerSpan)
     }
 }

@@ -12,19 +12,14 @@ enum SessionMaterial {
         let encryptionKey: Secret
         let form: SubscribeForm
 
-        init(
-            _ key: SessionAccountKey, _ service: SessionService, namespaces: [Int16]? = nil, world: World
-        ) throws {
-            var random = SystemRandomNumberGenerator()
-            var device = SessionRoutine(using: &random)
+        init(_ key: SessionAccountKey, _ service: SessionService, world: World) throws {
             let made = LoadDevice.make(service == .firebase ? .fcm : .apns, world)
-            token = Secret(made.token.utf8)
-            device.use(try SessionDeviceToken(service, token))
-            try device.watch(WatchedAccount(key, namespaces: namespaces))
-            (self.service, encryptionKey) = (service, device.encKey)
-            guard let call = try device.renewal(due: world.now()).first,
-                let form = try SessionMaterial.form(call)
-            else { throw BenchError(.setUpRefused) }
+            let phone = try SubscribingPhone(made, watching: WatchedAccount(key), world)
+            (self.service, token) = (service, Secret(made.token.utf8))
+            encryptionKey = phone.device.routine.encKey
+            guard let form = try SessionMaterial.form(phone.subscription.body) else {
+                throw BenchError(.setUpRefused)
+            }
             self.form = form
         }
     }
@@ -40,8 +35,8 @@ enum SessionMaterial {
     }
 
     /// What the relay reads of a call with one element.
-    private static func form(_ call: SessionCall) throws -> SubscribeForm? {
-        let read = try call.body.reveal { (body) throws(SessionError) in
+    private static func form(_ body: Secret) throws -> SubscribeForm? {
+        let read = try body.reveal { (body) throws(SessionError) in
             try SessionCallBody(.subscribe, by: .plain, body)
         }
         guard case .success(.subscribe(let form, _))? = read.elements.first else { return nil }

@@ -1,48 +1,21 @@
-import EdwardsKeys
-import NIOCore
-import Primitives
 import PushModel
 import SessionPush
 import Simulators
-import WireFormats
 
 /// Session's part of a siege: a group of a hundred members, one of whom means ill, and a swarm of three
 /// storage servers.
 final class SessionSiege: SiegeParty {
-    private static let nodes = 0..<3
-    /// In which the swarm must have been shown the group.
-    private static let showSpan = Duration.seconds(30)
-
-    private let network: SessionNetworkSimulator
-    private let onion: X25519KeyPair
-    private let daemon: String
+    private let swarm: StagedSwarm
     private let world: World
 
     init(_ setting: ChaosSetting) async throws {
         world = setting.world
-        onion = .generate(world)
-        network = SessionNetworkSimulator(world: world)
-        try await network.start()
-        daemon = network.daemonEndpoint ?? ""
+        swarm = try await StagedSwarm(world)
     }
 
-    func stop() async { await network.stop() }
+    func stop() async { await swarm.network.stop() }
 
-    var instances: [StagedInstance] {
-        let daemon = daemon
-        return [
-            StagedInstance(
-                name: "session-siege", publicKey: onion.publicKey,
-                keyFile: ("onion.key", onion.privateKey.reveal { Hex.encode(Array($0)) } + "\n"),
-                isServed: true
-            ) { plan in
-                [
-                    "protocol: session", "apps: [load]", "onion_key: \(plan.directory)/onion.key",
-                    "oxend: \"\(daemon)\""
-                ]
-            }
-        ]
-    }
+    var instances: [StagedInstance] { [swarm.instance("session-siege")] }
 
     var attacks: [SiegeAttack] {
         [
@@ -52,30 +25,12 @@ final class SessionSiege: SiegeParty {
     }
 
     /// A member of the group, who watches it with a key that the group has signed.
-    private struct Member: Sendable {
-        let subaccount: Subaccount
-
-        init(_ admin: GroupAdmin, _ world: World) throws {
-            let own = try SessionMaterial.key(world)
-            subaccount = try Subaccount(
+    private static func member(of admin: GroupAdmin, _ world: World) throws -> WatchedAccount {
+        let own = try SessionMaterial.key(world)
+        return try WatchedAccount(
+            Subaccount(
                 signingValue: try admin.signingValue(for: own.account), of: admin.key.account,
-                member: own.pair)
-        }
-
-        /// A subscription of the group for a phone.
-        func subscription(
-            _ phone: LoadDevice, _ world: World
-        ) throws -> (device: SessionRoutine, call: SessionCall) {
-            var random = SystemRandomNumberGenerator()
-            var device = SessionRoutine(using: &random)
-            device.use(
-                try SessionDeviceToken(phone.kind == .apns ? .apns : .firebase, Secret(phone.token.utf8)))
-            try device.watch(WatchedAccount(subaccount))
-            guard let call = try device.renewal(due: world.now()).first else {
-                throw BenchError(.setUpRefused)
-            }
-            return (device, call)
-        }
+                member: own.pair))
     }
 
     /// Others: the other members. A call counts as answered when their phone is subscribed; a message for the
@@ -83,15 +38,15 @@ final class SessionSiege: SiegeParty {
     private func madeUpTokens(_ scene: SiegeScene) async throws -> SiegeAttack.Sides {
         let world = self.world
         let admin = try GroupAdmin(seed: Secret(world.randomBytes(SessionLimits.keyBytes)))
-        let members = try (0..<SiegePlan.members).map { _ in try Member(admin, world) }
+        let members = try (0..<SiegePlan.members).map { _ in try Self.member(of: admin, world) }
         let phones = (1..<members.count).map { LoadDevice.make($0.isMultiple(of: 2) ? .apns : .fcm, world) }
         for phone in phones { scene.service.register(phone, bundle: RelayPlan.bundle) }
         let arrivals = SiegeArrivals(scene.service, of: Set(phones.map(\.token)), world: world)
         return SiegeAttack.Sides(
             attackers: { force in
                 try await force.repeatedly(from: SiegeForce.stranger) {
-                    let call = try members[0].subscription(.make(.apns, world), world).call
-                    return Self.request(call, scene)
+                    try SubscribingPhone(.make(.apns, world), watching: members[0], world)
+                        .request(host: Self.host(scene))
                 }
             },
             others: { force in
@@ -99,9 +54,9 @@ final class SessionSiege: SiegeParty {
                     for caller in 0..<SiegePlan.servers {
                         callers.addTask {
                             for number in stride(from: caller, to: phones.count, by: SiegePlan.servers) {
-                                let (device, call) = try members[number + 1].subscription(
-                                    phones[number], world)
-                                await Self.subscribe(device, call, from: "127.0.8.\(number + 1)", force)
+                                let phone = try SubscribingPhone(
+                                    phones[number], watching: members[number + 1], world)
+                                await Self.subscribe(phone, from: "127.0.8.\(number + 1)", force)
                             }
                         }
                     }
@@ -112,22 +67,19 @@ final class SessionSiege: SiegeParty {
             })
     }
 
+    private static func host(_ scene: SiegeScene) -> String { "127.0.0.1:\(scene.port)" }
+
     private static func subscribe(
-        _ device: SessionRoutine, _ call: SessionCall, from place: String, _ force: SiegeForce
+        _ phone: SubscribingPhone, from place: String, _ force: SiegeForce
     ) async {
-        var (device, random) = (device, SystemRandomNumberGenerator())
-        let began = force.trial.world.instant()
+        let world = force.trial.world
+        let began = world.instant()
         let connection = await force.scene.connect(from: place, to: force.scene.port)
         defer { connection?.close() }
-        let reply = await connection?.ask(request(call, force.scene), within: SiegePlan.patience)
-        let span = force.trial.world.instant() - began
-        let verdict = reply.flatMap { reply in
-            device.settle(
-                call.id,
-                SessionAnswer(status: reply.status, body: Secret(Array(reply.body.readableBytesView))),
-                now: force.trial.world.now(), using: &random
-            ).first?.verdict
-        }
+        let reply = await connection?.ask(
+            phone.request(host: host(force.scene)), within: SiegePlan.patience)
+        let span = world.instant() - began
+        let verdict = reply.flatMap { phone.verdict(of: $0, world) }
         var isSubscribed = false
         if case .added = verdict { isSubscribed = true }
         force.trial.note { [isSubscribed] in
@@ -140,23 +92,13 @@ final class SessionSiege: SiegeParty {
         _ group: AccountID, of phones: Int, _ force: SiegeForce, _ arrivals: SiegeArrivals
     ) async throws {
         let account = group.bytes.reveal { Array($0) }
-        let until = world.instant() + Self.showSpan
-        for node in Self.nodes {
-            while await !network.watchedAccounts(at: node).contains(account), world.instant() < until {
-                try await world.sleep(world.instant() + .milliseconds(10))
-            }
+        let until = world.instant() + StagedSwarm.showSpan
+        while await !swarm.shown().contains(account), world.instant() < until {
+            try await world.sleep(world.instant() + .milliseconds(10))
         }
-        network.store(NoticeParts.message(group, namespace: 11, bytes: 200, world))
+        swarm.network.store(NoticeParts.message(group, namespace: 11, bytes: 200, world))
         _ = try await arrivals.wait(within: SiegePlan.arrival) { $0.devices(with: 1) >= phones }
         let missing = phones - arrivals.devices(with: 1)
         force.trial.note { $0.undelivered = missing }
-    }
-
-    private static func request(_ call: SessionCall, _ scene: SiegeScene) -> ByteBuffer {
-        var buffer = ByteBuffer(
-            string: "POST \(call.endpoint.rawValue) HTTP/1.1\r\nHost: 127.0.0.1:\(scene.port)\r\n"
-                + "Content-Type: application/json\r\nContent-Length: \(call.body.count)\r\n\r\n")
-        call.body.reveal { _ = buffer.writeBytes($0) }
-        return buffer
     }
 }
