@@ -70,7 +70,7 @@ final class NextcloudSiege: SiegeParty {
                             // A call that cannot be signed is none.
                             await force.repeatedly(from: "127.0.6.\(201 + number)") {
                                 (try? crowd.notify(crowd.devices, as: "voip")).map {
-                                    SiegeForce.whole(($0.head, $0.body))
+                                    ByteBuffer(($0.head, $0.body))
                                 }
                             }
                         }
@@ -142,7 +142,7 @@ final class NextcloudSiege: SiegeParty {
         let place = SiegeForce.stranger
         let server = try await scene.honest(SiegePlan.servers, instance: keyed, key: key)
         let first = try server.notify(server.devices, as: "alert")
-        guard await scene.once(SiegeForce.whole((first.head, first.body)), from: place, to: scene.port) == 200
+        guard await scene.once(ByteBuffer((first.head, first.body)), from: place, to: scene.port) == 200
         else { throw BenchError(.setUpRefused) }
         let arrivals = SiegeArrivals(
             scene.service, of: Set(server.devices.map(\.token)), world: scene.trial.world)
@@ -151,7 +151,7 @@ final class NextcloudSiege: SiegeParty {
         let call = try stranger.notify([] as [LoadDevice], as: "alert")
         return SiegeAttack.Sides(
             attackers: { force in
-                await force.repeatedly(callers: 2) { _ in SiegeForce.whole((call.head, call.body)) }
+                await force.repeatedly(callers: 2) { _ in ByteBuffer((call.head, call.body)) }
             },
             others: { force in
                 try await force.ask(from: place, SiegePlan.pause) {

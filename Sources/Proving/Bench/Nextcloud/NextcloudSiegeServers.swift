@@ -94,7 +94,7 @@ extension SiegeForce {
 
     private func answer(_ call: LoadCall, from place: String, _ kept: inout CallConnection?) async -> Int? {
         if kept == nil { kept = await scene.connect(from: place, to: scene.port) }
-        let reply = await kept?.ask(Self.whole((call.head, call.body)), within: SiegePlan.patience)
+        let reply = await kept?.ask(ByteBuffer((call.head, call.body)), within: SiegePlan.patience)
         if reply == nil || reply?.closes == true {
             kept?.close()
             kept = nil

@@ -122,8 +122,11 @@ enum ZulipAttacks {
     private static func form(
         _ path: String, _ fields: [(String, String)], _ authorization: String? = nil
     ) -> ByteBuffer {
-        SiegeForce.whole(
-            ZulipRequests.form(
-                path: "/api/v1/remotes/\(path)", host: "t", authorization: authorization, fields: fields))
+        let form = [(name: "Content-Type", value: Secret("application/x-www-form-urlencoded".utf8))]
+        let body = Form(fields.map { ($0.0, Array($0.1.utf8)) }).encoded()
+        return ByteBuffer(
+            requestText(
+                "POST", "/api/v1/remotes/\(path)", host: "t",
+                form + (authorization.map { [("Authorization", Secret($0.utf8))] } ?? []), Secret(body)))
     }
 }

@@ -44,7 +44,7 @@ struct ZulipGuest: Sendable {
             let realms = (0..<SiegePlan.realmsOfUpload).map { _ in
                 UUIDText(version4From: world.random(), world.random()).text
             }
-            return SiegeForce.whole(server.report(realms))
+            return ByteBuffer(server.report(realms))
         }
     }
 
@@ -85,6 +85,6 @@ struct ZulipGuest: Sendable {
 
     private func notify(_ devices: [LoadDevice], by server: ZulipLoadOrigin) throws -> ByteBuffer {
         let call = try server.notify(devices, contentBytes: 100)
-        return SiegeForce.whole((call.head, call.body))
+        return ByteBuffer((call.head, call.body))
     }
 }

@@ -2,21 +2,25 @@ import NIOCore
 import Primitives
 import PushModel
 import WireFormats
+import ZulipPush
 
 /// How a server names devices and what its items carry (docs/conformance/zulip.md).
 package enum ZulipForm: String, Sendable, CaseIterable {
     case v12, v11, zap
 }
 
-/// A Zulip server that exists to make load: credentials of its own, one realm, devices, and the requests.
+/// A Zulip server that exists to make load: the kit's origin with credentials of its own, one realm, devices,
+/// and the requests. Its notifications are written by hand: their content is of the size that is asked for,
+/// and none takes longer to seal than a box does.
 struct ZulipLoadOrigin: LoadOrigin {
     let host: String
     /// What its devices and notifications are made in from now on.
     var form = ZulipForm.v12
     private(set) var realm: String
     private(set) var devices: [LoadDevice] = []
-    private let serverID: String
-    private let serverKey: String
+    private let origin: ZulipOrigin
+    /// Of its notifications.
+    private let headers: [(name: String, value: Secret)]
     private let publicKey: [UInt8]
     private let bundle: String
     private let world: World
@@ -31,9 +35,11 @@ struct ZulipLoadOrigin: LoadOrigin {
         self.publicKey = publicKey
         self.bundle = bundle
         self.world = world
-        serverID = UUIDText(version4From: world.random(), world.random()).text
         realm = UUIDText(version4From: world.random(), world.random()).text
-        serverKey = Hex.encode(world.randomBytes(32))
+        origin = ZulipOrigin(
+            id: UUIDText(version4From: world.random(), world.random()).text,
+            key: Secret(Hex.encode(world.randomBytes(32)).utf8), version: "12.0")
+        headers = origin.credentials + [("Content-Type", Secret("application/json".utf8))]
         contentKey = Secret(world.randomBytes(32))
     }
 
@@ -48,23 +54,20 @@ struct ZulipLoadOrigin: LoadOrigin {
     /// A device with a random token, named by the first 8 bytes of the token's SHA-256, in base64
     /// (docs/conformance/zulip.md).
     static func makeDevice(_ kind: PushService, _ world: World) -> LoadDevice {
-        .make(kind, world) { Base64.text(SHA256.hash(Array($0.utf8)).prefix(8)) }
+        .make(kind, world) { TokenID(token: Secret($0.utf8)).text }
     }
 
-    private var authorization: String { "Basic " + Base64.text(Array("\(serverID):\(serverKey)".utf8)) }
+    private var name: String { "load-\(origin.id.prefix(8)).example.org" }
+
+    /// A call of the origin's as a request.
+    private func request(_ call: ZulipCall) -> RequestText {
+        requestText(call.method, call.path, host: host, call.headers, call.body)
+    }
 
     /// `server/register`, then `server/analytics`: after them the relay knows server and realm (zulip.md
     /// §5.2, §5.3).
     func signUp() -> [RequestBook] {
-        let name = "load-\(serverID.prefix(8)).example.org"
-        let server = ZulipRequests.form(
-            path: "/api/v1/remotes/server/register", host: host, authorization: nil,
-            fields: [
-                ("zulip_org_id", serverID), ("zulip_org_key", serverKey), ("hostname", name),
-                ("contact_email", "admin@\(name)")
-            ])
-        let analytics = report([realm])
-        return [server, analytics].map { request in
+        [request(origin.signUp(hostname: name, mail: "admin@\(name)")), report([realm])].map { request in
             var book = RequestBook()
             book.add(head: request.head, body: request.body)
             return book
@@ -72,25 +75,14 @@ struct ZulipLoadOrigin: LoadOrigin {
     }
 
     /// `server/analytics` with these realms and no counts.
-    func report(_ realms: [String]) -> (head: [UInt8], body: [UInt8]) {
-        let name = "load-\(serverID.prefix(8)).example.org"
+    func report(_ realms: [String]) -> RequestText {
         let rows = realms.enumerated().map { index, realm in
-            JSONValue.object([
-                "id": .number(JSONNumber(Int64(index + 1))), "host": .string(name),
-                "url": .string("https://\(name)"), "name": .string("Load"),
-                "org_type": .number(JSONNumber(10)), "date_created": .number(JSONNumber(1_700_000_000)),
-                "deactivated": .bool(false), "is_system_bot_realm": .bool(false),
-                "authentication_methods": .object(["Email": .bool(true)]), "uuid": .string(realm),
-                "uuid_owner_secret": .string("zuliprealm_\(Hex.encode(world.randomBytes(16)))")
-            ])
+            ZulipRealmReport(
+                id: Int64(index + 1), uuid: realm,
+                ownerSecret: "zuliprealm_\(Hex.encode(world.randomBytes(16)))", host: name,
+                url: "https://\(name)", name: "Load", organizationType: 10, createdAt: 1_700_000_000)
         }
-        return ZulipRequests.form(
-            path: "/api/v1/remotes/server/analytics", host: host, authorization: authorization,
-            fields: [
-                ("realm_counts", "[]"), ("installation_counts", "[]"), ("realmauditlog_rows", "[]"),
-                ("realms", String(decoding: JSONValue.array(rows).serialized(), as: UTF8.self)),
-                ("version", "\"12.0\""), ("merge_base", "\"12.0\""), ("api_feature_level", "483")
-            ])
+        return request(origin.analytics(realms: rows, featureLevel: 483))
     }
 
     /// Makes devices and the requests that register them (docs/conformance/zulip.md).
@@ -100,7 +92,7 @@ struct ZulipLoadOrigin: LoadOrigin {
         var book = RequestBook()
         for _ in 0..<count {
             let device = Self.makeDevice(kind, world)
-            let request = try registration(of: device, [("token_id", device.name)])
+            let request = try registration(of: device, as: .token(TokenID(token: Secret(device.token.utf8))))
             book.add(head: request.head, body: request.body)
             devices.append(device)
         }
@@ -108,21 +100,16 @@ struct ZulipLoadOrigin: LoadOrigin {
     }
 
     private func registration(
-        of device: LoadDevice, _ handle: [(String, String)]
-    ) throws -> (head: [UInt8], body: [UInt8]) {
-        var plain: JSONObject = [
-            "token_kind": .string(device.kind.name), "token": .string(device.token),
-            "timestamp": .number(JSONNumber(world.now().seconds))
-        ]
-        if device.kind == .apns { plain["ios_app_id"] = .string(bundle) }
-        let sealed = try SealedBox.seal(
-            Secret(JSONValue.object(plain).serialized()), to: publicKey, world: world)
-        return ZulipRequests.form(
-            path: ZulipRequests.registerPath, host: host, authorization: authorization,
-            fields: [("realm_uuid", realm)] + handle + [
-                ("bouncer_public_key", Base64.text(publicKey)),
-                ("encrypted_push_registration", Base64.text(sealed))
-            ])
+        of device: LoadDevice, as name: SealedRegistration.Name
+    ) throws -> RequestText {
+        let kind: TokenKind = device.kind == .apns ? .apns : .fcm
+        let plain = RegistrationPlaintext(
+            kind: kind, token: Secret(device.token.utf8), timestamp: world.now().seconds,
+            appID: kind == .apns ? bundle : nil)
+        let sealed = try RegistrationBox.seal(plain, to: publicKey, ephemeral: .generate(world))
+        let registration = SealedRegistration(
+            name, kind: kind, bouncerKey: Base64.text(publicKey), sealed: sealed)
+        return request(origin.register(registration, realm: realm))
     }
 
     /// Registers a device by an account id; its name is then the relay's number.
@@ -130,9 +117,9 @@ struct ZulipLoadOrigin: LoadOrigin {
     /// - Returns: whether the relay answered with a number.
     mutating func join(_ kind: PushService, over connection: CallConnection) async throws -> Bool {
         var device = LoadDevice.make(kind, world)
-        let request = try registration(of: device, [("push_account_id", String(device.number))])
-        let call = ByteBuffer(bytes: request.head + request.body)
-        guard let reply = await connection.ask(call, within: .seconds(20)), reply.status == 200,
+        let request = try registration(of: device, as: .account(Int64(device.number)))
+        guard let reply = await connection.ask(ByteBuffer(request), within: .seconds(20)),
+            reply.status == 200,
             let number = try JSONValue.parse(Array(reply.body.readableBytesView))["device_id"]?.int64
         else { return false }
         device.name = String(number)
@@ -162,8 +149,8 @@ struct ZulipLoadOrigin: LoadOrigin {
         }
         writer.endArray()
         writer.endObject()
-        let request = ZulipRequests.json(
-            path: ZulipRequests.notifyPath, host: host, authorization: authorization, body: writer.bytes)
+        let request = requestText(
+            "POST", ZulipPath.notify.rawValue, host: host, headers, writer.takeSecret())
         return (request.head, request.body, marks)
     }
 
