@@ -81,42 +81,46 @@ final class UnwrapParts {
         return writer.takeSecret()
     }
 
-    /// Every primitive by its name, in the order of an unwrap.
-    static let names = ["json", "lift", "sha256", "schnorr", "base64", "ecdh", "hkdf", "hmac", "chacha20"]
-
-    /// Runs one primitive as often as an unwrap does: JSON, lifts and SHA-256 for three events, the others
-    /// for two layers.
-    func run(_ name: String) {
-        switch name {
-        case "json":
-            for text in texts {
-                text.reveal { raw in
-                    var reader = JSONReader(raw)
-                    let isRead = (try? reader.skipValue()) != nil  // Told below.
-                    precondition(isRead, "we wrote it")
+    /// Every primitive, in the order of an unwrap and as often as an unwrap does it: JSON, lifts and SHA-256
+    /// for three events, the others for two layers.
+    var primitives: [Contender] {
+        [
+            primitive("json") { for text in $0.texts { $0.read(text) } },
+            primitive("lift") { for author in $0.authors { _ = $0.curve.lift(author) } },
+            primitive("sha256") { for text in $0.hashed { text.reveal { _ = SHA256.hash($0) } } },
+            primitive("schnorr") { for at in $0.layers.indices { $0.verify(at) } },
+            primitive("base64") { for layer in $0.layers { $0.decode(layer.payload) } },
+            primitive("ecdh") { for at in $0.layers.indices { $0.multiply(at) } },
+            primitive("hkdf") {
+                for layer in $0.layers {
+                    _ = HKDF256.extract(salt: Self.salt, input: layer.conversation)
+                    _ = NIP44.messageKeys(layer.conversation, layer.nonce)
                 }
-            }
-        case "lift": for author in authors { _ = curve.lift(author) }
-        case "sha256": for text in hashed { text.reveal { _ = SHA256.hash($0) } }
-        case "schnorr":
-            for at in layers.indices {
-                let isSigned = curve.verify(layers[at].signature, layers[at].id, &layers[at].verifier)
-                precondition(isSigned, "we signed it")
-            }
-        case "base64": for layer in layers { decode(layer.payload) }
-        case "ecdh":
-            for at in layers.indices {
-                curve.multiply(
-                    &layers[at].author, into: room.baseAddress!.assumingMemoryBound(to: UInt8.self))
-            }
-        case "hkdf":
-            for layer in layers {
-                _ = HKDF256.extract(salt: Self.salt, input: layer.conversation)
-                _ = NIP44.messageKeys(layer.conversation, layer.nonce)
-            }
-        case "hmac": for layer in layers { authenticate(layer) }
-        default: for layer in layers { decipher(layer) }
+            },
+            primitive("hmac") { for layer in $0.layers { $0.authenticate(layer) } },
+            primitive("chacha20") { for layer in $0.layers { $0.decipher(layer) } }
+        ]
+    }
+
+    private func primitive(_ name: String, _ work: @escaping (UnwrapParts) -> Void) -> Contender {
+        Contender(name, times: nil) { _ in work(self) }
+    }
+
+    private func read(_ text: Secret) {
+        text.reveal { raw in
+            var reader = JSONReader(raw)
+            let isRead = (try? reader.skipValue()) != nil  // Told below.
+            precondition(isRead, "we wrote it")
         }
+    }
+
+    private func verify(_ at: Int) {
+        let isSigned = curve.verify(layers[at].signature, layers[at].id, &layers[at].verifier)
+        precondition(isSigned, "we signed it")
+    }
+
+    private func multiply(_ at: Int) {
+        curve.multiply(&layers[at].author, into: room.baseAddress!.assumingMemoryBound(to: UInt8.self))
     }
 
     private static let salt = Array("nip44-v2".utf8)

@@ -106,24 +106,21 @@ struct LaneWay<Reply: Sendable, Failure: PushError>: Sendable {
     func measure(
         rounds: Int, forget: () throws -> Void = {}, _ name: String, _ report: inout BenchReport
     ) async throws -> Double {
-        var (whole, primitives, commits): ([Double], [Double], [Double]) = ([], [], [])
-        // The first round is for pages and tables.
-        for round in 0...rounds {
+        let costs = try await Rounds(rounds) {
             let cost = try await hand()
             try forget()
             let alone = try await alone(commits: cost.commits, forget)
-            guard round > 0 else { continue }
-            whole.append(cost.time.inSeconds)
-            primitives.append(alone)
-            commits.append(Double(cost.commits))
+            return [
+                "whole": cost.time.inSeconds / Double(count), "primitives": alone / Double(count),
+                "commits": Double(cost.commits)
+            ]
         }
-        let each = 1e6 / Double(count)
-        report.add("\(name)_commits", Int(Median.of(commits)))
-        report.add("\(name)_to_lane_microseconds", Median.of(whole) * each, digits: 2)
-        report.add("\(name)_to_lane_primitives_microseconds", Median.of(primitives) * each, digits: 2)
-        let ratio = Median.of(zip(primitives, whole).map { $0 / $1 })
-        report.add("\(name)_to_lane_to_primitives", ratio)
-        return ratio
+        let ratio = costs["primitives"] / costs["whole"]
+        report.add("\(name)_commits", Int(costs["commits"].median))
+        report.add("\(name)_to_lane", microseconds: costs["whole"], digits: 2)
+        report.add("\(name)_to_lane_primitives", microseconds: costs["primitives"], digits: 2)
+        report.add("\(name)_to_lane_to_primitives", ratio: ratio)
+        return ratio.median
     }
 
     private func lane(_ service: PushService, _ environment: Environment) -> LaneName {

@@ -4,31 +4,29 @@ import NextcloudPush
 package import PushModel
 import RSAKeys
 
-/// Measures what sealing a notification costs an origin for each device, beside BoringSSL's own RSA-2048
-/// encryption and signature with nothing around them: in one process, turn by turn, by its CPU time. A ratio
-/// is the median of the ratios of single rounds.
-package struct NextcloudSealBench: Sendable {
+/// What sealing a notification costs an origin for each device, beside BoringSSL's own RSA-2048 encryption
+/// and signature with nothing around them.
+package enum NextcloudSealBench: BesidePrimitives {
     /// Devices sealed to for each bare encryption and signature.
     static let goal = 0.9
     private static let devices = 100
 
-    private let rounds: Int
-    private let world: World
+    package static let name = "nextcloud-seals"
+    package static let abstract = "Measures what an origin's Nextcloud pushes cost beside bare RSA-2048."
+    package static let discussion = """
+        In one process, turn by turn, by its CPU time: BoringSSL's own encryption and signature for 100 \
+        devices (bare), and the origin's way from a notification to the entries of its calls. Passed \
+        means: at least 0.9 times the bare rate.
+        """
+    package static let rounds = (usual: 15, span: "about half a second")
 
-    /// - Parameter rounds: 3 to 1,000.
-    package init(rounds: Int, world: World) {
-        self.rounds = rounds
-        self.world = world
-    }
-
-    /// - Returns: the report, and whether devices are sealed to at ``goal`` × the library's rate or faster.
-    /// - Throws: `BenchError(.badPlan)` for a bad number of rounds; what the measured code throws, which is a
-    ///   bug.
-    package func run() throws -> (report: BenchReport, hasPassed: Bool) {
-        guard (3...NextcloudBench.roundLimit).contains(rounds) else { throw BenchError(.badPlan) }
+    /// - Returns: whether devices are sealed to at ``goal`` × the library's rate or faster.
+    package static func measure(
+        _ rounds: Int, _ world: World, _ report: inout BenchReport
+    ) async throws -> Bool {
         let now = world.now()
         let user = NextcloudUser(cloudID: "ada@cloud.example", key: try .generate())
-        let keys = try (0..<Self.devices).map { _ in try RSAPrivateKey.generate().publicKey }
+        let keys = try (0..<devices).map { _ in try RSAPrivateKey.generate().publicKey }
         let rows = keys.enumerated().map { number, key in
             RegisteredDevice(
                 tokenID: Int64(number + 1), deviceIdentifier: "device \(number)", devicePublicKey: key.pem,
@@ -47,39 +45,27 @@ package struct NextcloudSealBench: Sendable {
             try _RSA.Signing.PrivateKey(pemRepresentation: String(decoding: $0, as: UTF8.self))
         }
         let plain = world.randomBytes(180)
-        var (ours, bare, ratios) = ([Double](), [Double](), [Double]())
-        // The first round is for pages and tables.
-        for round in 0...rounds {
-            let library = try Self.time {
-                for key in bareKeys {
-                    let sealed = try key.encrypt(plain, padding: .PKCS1_OAEP)
-                    _ = try bareSigner.signature(
-                        for: SHA512.hash(data: sealed), padding: .insecurePKCS1v1_5)
+        let times = try await Rounds(
+            rounds,
+            [
+                Contender("bare", batch: devices) { _ in
+                    for key in bareKeys {
+                        let sealed = try key.encrypt(plain, padding: .PKCS1_OAEP)
+                        _ = try bareSigner.signature(
+                            for: SHA512.hash(data: sealed), padding: .insecurePKCS1v1_5)
+                    }
+                },
+                Contender("ours", batch: devices) { _ in
+                    let sealing = try origin.notify(notification, to: audience, of: user)
+                    guard sealing.entries.count == devices else { throw BenchError(.setUpRefused) }
                 }
-            }
-            let own = try Self.time {
-                let sealing = try origin.notify(notification, to: audience, of: user)
-                guard sealing.entries.count == Self.devices else { throw BenchError(.setUpRefused) }
-            }
-            guard round > 0 else { continue }
-            bare.append(library)
-            ours.append(own)
-            ratios.append(library / own)
-        }
-        var report = BenchReport()
-        report.add("rounds", rounds)
-        report.add("devices", Self.devices)
-        report.add("bare_per_second", Int(Double(Self.devices) / Median.of(bare)))
-        report.add("sealed_per_second", Int(Double(Self.devices) / Median.of(ours)))
-        let ratio = Median.of(ratios)
-        report.add("to_bare", ratio, digits: 3)
-        report.add("goal", Self.goal, digits: 1)
-        return (report, ratio >= Self.goal)
-    }
-
-    private static func time(_ work: () throws -> Void) rethrows -> Double {
-        let start = ProcessUsage.own().cpu
-        try work()
-        return (ProcessUsage.own().cpu - start).inSeconds
+            ])
+        let ratio = times["bare"] / times["ours"]
+        report.add("devices", devices)
+        report.add("bare", perSecond: times["bare"])
+        report.add("sealed", perSecond: times["ours"])
+        report.add("to_bare", ratio: ratio)
+        report.add("goal", goal, digits: 1)
+        return ratio.median >= goal
     }
 }

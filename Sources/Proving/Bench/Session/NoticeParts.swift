@@ -120,8 +120,15 @@ final class NoticeParts: Sendable {
     /// Lets the relay's filter take all messages again.
     func forget() { for push in pushes { relay.release(push) } }
 
-    /// The relay's whole way: bytes, message, look-up, pushes.
-    func judge() async throws {
+    /// The relay's whole way, bytes, message, look-up, pushes, and its primitives.
+    func dissection(_ name: String) -> Dissection {
+        Dissection(
+            name: name,
+            whole: Contender("whole", batch: bodies.count, undo: forget) { _ in try await self.judge() },
+            primitives: primitives)
+    }
+
+    private func judge() async throws {
         for body in bodies {
             let push = try StoragePush(parsing: body)
             let verdict = try await relay.receive(.notified(push))
@@ -139,34 +146,33 @@ final class NoticeParts: Sendable {
             judge: { at in try await relay.receive(.notified(try StoragePush(parsing: bodies[at]))) })
     }
 
-    /// Every primitive by its name. Of each message: its bencode read, the hash that storage servers make of
-    /// it, its keyed hash for the filter, the rows of its account found, and the plaintext written, which all
-    /// its devices have in common. Of each push: the nonce drawn, the seal, the base64 of it with the text
+    /// Every primitive. Of each message: its bencode read, the hash that storage servers make of it, its
+    /// keyed hash for the filter, the rows of its account found, and the plaintext written, which all its
+    /// devices have in common. Of each push: the nonce drawn, the seal, the base64 of it with the text
     /// around, and the hash that names a repeat.
     ///
     /// That is what the specification has every relay do, each into memory that is there already: no copies
-    /// that are owned, nothing wiped, no push put together.
-    static let names = [
-        "bencode", "storage_hash", "keyed_hash", "row_look_up", "plaintext", "nonce", "xchacha20_poly1305",
-        "base64",
-        "blake2b_256"
-    ]
-
-    ///
-    /// By their numbers: to count the holders of what an element has would cost as much as some of them.
-    func run(_ name: String) async throws {
+    /// that are owned, nothing wiped, no push put together. By their numbers: to count the holders of what an
+    /// element has would cost as much as some of them.
+    private var primitives: [Contender] {
         let room = rooms[0]
-        switch name {
-        case "bencode": for at in bodies.indices { try read(at) }
-        case "storage_hash": for at in pushes.indices { prove(at) }
-        case "keyed_hash": for at in pushes.indices { hash(at) }
-        case "row_look_up": for at in pushes.indices { try await find(at) }
-        case "plaintext": for at in pushes.indices { write(at, room) }
-        case "nonce": for _ in parts.indices { draw(room) }
-        case "xchacha20_poly1305": for at in parts.indices { seal(at, room) }
-        case "base64": for at in parts.indices { encode(at, room) }
-        default: for at in parts.indices { identify(at) }
-        }
+        return [
+            primitive("bencode") { for at in $0.bodies.indices { try $0.read(at) } },
+            primitive("storage_hash") { for at in $0.pushes.indices { $0.prove(at) } },
+            primitive("keyed_hash") { for at in $0.pushes.indices { $0.hash(at) } },
+            primitive("row_look_up") { for at in $0.pushes.indices { try await $0.find(at) } },
+            primitive("plaintext") { for at in $0.pushes.indices { $0.write(at, room) } },
+            primitive("nonce") { for _ in $0.parts.indices { $0.draw(room) } },
+            primitive("xchacha20_poly1305") { for at in $0.parts.indices { $0.seal(at, room) } },
+            primitive("base64") { for at in $0.parts.indices { $0.encode(at, room) } },
+            primitive("blake2b_256") { for at in $0.parts.indices { $0.identify(at) } }
+        ]
+    }
+
+    private func primitive(
+        _ name: String, _ work: @escaping (NoticeParts) async throws -> Void
+    ) -> Contender {
+        Contender(name, batch: bodies.count) { _ in try await work(self) }
     }
 
     /// All of one message.

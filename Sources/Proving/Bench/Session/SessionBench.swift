@@ -7,8 +7,6 @@ package struct SessionBench: Sendable {
     static let goal = 0.7
     /// What the table of a million subscriptions may take.
     static let tableGoal = 16 << 20
-    /// Rounds beyond which nothing is learnt.
-    static let roundLimit = 1_000
     /// Devices of an account, and bytes of a message: a word, and the longest that goes along.
     private static let cases = [(1, 200), (3, 200), (1, 2_500), (3, 2_500)]
 
@@ -24,7 +22,7 @@ package struct SessionBench: Sendable {
     /// - Throws: `BenchError(.badPlan)` for numbers out of bounds; what the measured code throws, which is a
     ///   bug.
     package func run() async throws -> (report: BenchReport, hasPassed: Bool) {
-        guard (3...Self.roundLimit).contains(plan.rounds), plan.isSound else { throw BenchError(.badPlan) }
+        guard Rounds.range.contains(plan.rounds), plan.isSound else { throw BenchError(.badPlan) }
         var report = BenchReport()
         report.add("rounds", plan.rounds)
         report.add("notices", plan.notices)
@@ -32,7 +30,11 @@ package struct SessionBench: Sendable {
         for (devices, bytes) in Self.cases {
             let parts = try await NoticeParts(plan.notices, devices: devices, bytes: bytes, world: world)
             let name = "devices_\(devices)_bytes_\(bytes)"
-            least = min(least, try await measure(parts, name, &report))
+            let times = try await parts.dissection(name).measure(rounds: plan.rounds, digits: 2, &report)
+            let ratio = times.primitives / times.whole
+            report.add("\(name)_notices", perSecond: times.whole)
+            report.add("\(name)_to_primitives", ratio: ratio)
+            least = min(least, ratio.median)
             leastToLane = min(
                 leastToLane,
                 try await parts.laneWay().measure(
@@ -45,39 +47,6 @@ package struct SessionBench: Sendable {
         let table = try await swarm.run(&report)
         report.add("start_table_goal_bytes", Self.tableGoal)
         return (report, leastToLane >= Self.goal && table <= Self.tableGoal)
-    }
-
-    private func measure(
-        _ parts: NoticeParts, _ name: String, _ report: inout BenchReport
-    ) async throws -> Double {
-        var whole: [Double] = []
-        var single: [String: [Double]] = [:]
-        // The first round is for pages and tables.
-        for round in 0...plan.rounds {
-            let start = ProcessUsage.ownCPU()
-            try await parts.judge()
-            let time = (ProcessUsage.ownCPU() - start).inSeconds
-            parts.forget()
-            if round > 0 { whole.append(time) }
-            for primitive in NoticeParts.names {
-                let start = ProcessUsage.ownCPU()
-                try await parts.run(primitive)
-                let time = (ProcessUsage.ownCPU() - start).inSeconds
-                if round > 0 { single[primitive, default: []].append(time) }
-            }
-        }
-        let sums = whole.indices.map { round in single.values.reduce(0) { $0 + $1[round] } }
-        let perNotice = 1e6 / Double(plan.notices)
-        report.add("\(name)_notices_per_second", Int(1e6 / (Median.of(whole) * perNotice)))
-        report.add("\(name)_microseconds", Median.of(whole) * perNotice, digits: 2)
-        report.add("\(name)_primitives_microseconds", Median.of(sums) * perNotice, digits: 2)
-        for primitive in NoticeParts.names {
-            let time = Median.of(single[primitive] ?? [0]) * perNotice
-            report.add("\(name)_\(primitive)_microseconds", time, digits: 2)
-        }
-        let ratio = Median.of(zip(sums, whole).map { $0 / $1 })
-        report.add("\(name)_to_primitives", ratio)
-        return ratio
     }
 }
 

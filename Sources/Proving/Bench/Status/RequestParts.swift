@@ -119,8 +119,19 @@ final class RequestParts: Sendable {
             padding: world.randomBytes(WakuPayload.padding(data, isSigned: true)))
     }
 
-    /// The relay's whole way with all requests: payload, message, look-up, pushes; answer, payload.
-    func judge() async throws {
+    /// The relay's whole way with all requests, payload, message, look-up, pushes, answer, payload, and its
+    /// primitives.
+    func dissection(_ name: String) -> Dissection {
+        Dissection(
+            name: name, whole: Contender("whole", batch: parts.count) { _ in try await self.judge() },
+            primitives: Self.primitives.map { primitive in
+                Contender(primitive.name, batch: parts.count) { _ in
+                    for number in self.parts.indices { primitive.run(self, number) }
+                }
+            })
+    }
+
+    private func judge() async throws {
         for part in parts {
             let reply = try await judge(part.payload)
             _ = WakuPayload.sealAsymmetric(
@@ -158,7 +169,7 @@ final class RequestParts: Sendable {
         return LaneWay(
             count: payloads.count, pushes: payloads.count * notifications, callers: Self.callers,
             app: instance, world: world,
-            primitives: { at, _ in for name in Self.primitives { self.run(name, at) } },
+            primitives: { at, _ in for primitive in Self.primitives { primitive.run(self, at) } },
             judge: { at in
                 let verdict = try await Self.verdict(payloads[at], relay, identity)
                 let reply = try Self.reply(verdict, notifications)
@@ -168,26 +179,23 @@ final class RequestParts: Sendable {
             })
     }
 
-    /// Every primitive by its name.
-    static let primitives = [
-        "ecdh", "key_pair", "recovery", "signature", "keccak_256", "aes_128_ctr", "hmac_sha256", "blake2b_256"
+    /// Every primitive, and what a request has of it.
+    private static let primitives: [(name: String, run: @Sendable (RequestParts, Int) -> Void)] = [
+        ("ecdh", { own, at in for _ in 0..<2 { _ = own.identity.sharedX(with: own.parts[at].point) } }),
+        ("key_pair", { own, _ in _ = Secp256k1KeyPair.generate(own.world) }),
+        (
+            "recovery",
+            { own, at in _ = PublicPoint.recovered(from: own.parts[at].signature, of: own.parts[at].digest) }
+        ),
+        (
+            "signature",
+            { own, at in for _ in 0..<2 { _ = own.identity.signRecoverable(own.parts[at].digest) } }
+        ),
+        ("keccak_256", { own, at in for text in own.parts[at].hashed { _ = Keccak.hash256(text) } }),
+        ("aes_128_ctr", { own, at in for text in own.parts[at].sealed { crypt(text) } }),
+        ("hmac_sha256", { own, at in for text in own.parts[at].sealed { authenticate(text) } }),
+        ("blake2b_256", { own, at in own.identify(at) })
     ]
-
-    func run(_ name: String) { for number in parts.indices { run(name, number) } }
-
-    private func run(_ name: String, _ number: Int) {
-        let part = parts[number]
-        switch name {
-        case "ecdh": for _ in 0..<2 { _ = identity.sharedX(with: part.point) }
-        case "key_pair": _ = Secp256k1KeyPair.generate(world)
-        case "recovery": _ = PublicPoint.recovered(from: part.signature, of: part.digest)
-        case "signature": for _ in 0..<2 { _ = identity.signRecoverable(part.digest) }
-        case "keccak_256": for text in part.hashed { _ = Keccak.hash256(text) }
-        case "aes_128_ctr": for text in part.sealed { Self.crypt(text) }
-        case "hmac_sha256": for text in part.sealed { Self.authenticate(text) }
-        default: identify(number)
-        }
-    }
 
     private static let cipherKey = SymmetricKey(size: .bits128)
     private static let macKey = Secret([UInt8](repeating: 7, count: 32))

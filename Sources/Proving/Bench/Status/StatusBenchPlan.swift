@@ -46,7 +46,7 @@ package struct StatusBenchPlan: Sendable {
     var samePeople: Int { messages / 10 }
 
     var isSound: Bool {
-        (3...StatusBench.roundLimit).contains(rounds) && (10...10_000).contains(requests)
+        Rounds.range.contains(rounds) && (10...10_000).contains(requests)
             && (10...100_000).contains(messages)
             && (messages + samePeople...1_000_000).contains(people)
     }

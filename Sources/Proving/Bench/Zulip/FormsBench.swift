@@ -76,11 +76,10 @@ package struct FormsBench: Sendable {
         for form in ZulipForm.allCases {
             origins.append(try await origin(form, address, stage.publicKey, bundle, eventLoop))
         }
-        var rates: [[Double]] = [[], [], []]
-        var costs: [[Double]] = [[], [], []]
         var hasPassed = true
-        for round in -1..<rounds {
-            for (index, origin) in origins.enumerated() {
+        let figures = try await Rounds(rounds) {
+            var figures: [String: Double] = [:]
+            for (form, origin) in zip(ZulipForm.allCases, origins) {
                 let book = try book(origin)
                 let before = ProcessUsage.of(address.pid)
                 let drive = RequestDrive(
@@ -91,13 +90,23 @@ package struct FormsBench: Sendable {
                 let others = result.statuses.filter { $0.key != 200 }.values.reduce(0, +)
                 hasPassed =
                     hasPassed && pushes > 0 && others == 0 && result.watched == result.answered(200)
-                // The first round warms caches.
-                guard round >= 0, let before, let after = ProcessUsage.of(address.pid) else { continue }
-                rates[index].append(pushes / max(result.span.inSeconds, 1e-3))
-                costs[index].append((after.cpu - before.cpu).inSeconds * 1e6 / max(pushes, 1))
+                guard let before, let after = ProcessUsage.of(address.pid) else { continue }
+                figures["\(form.rawValue)_rate"] = pushes / max(result.span.inSeconds, 1e-3)
+                figures["\(form.rawValue)_cost"] = (after.cpu - before.cpu).inSeconds / max(pushes, 1)
             }
+            return figures
         }
-        return (report(rates, costs), hasPassed && rates.allSatisfy { $0.count == rounds })
+        var report = BenchReport()
+        report.add("rounds", rounds)
+        for form in ZulipForm.allCases.map(\.rawValue) {
+            let rate = figures["\(form)_rate"]
+            hasPassed = hasPassed && rate.values.count == rounds
+            report.add("\(form)_pushes_per_second", Int(exactly: rate.median.rounded()) ?? 0)
+            report.add("\(form)_relay_microseconds_a_push", figures["\(form)_cost"].median * 1e6, digits: 1)
+            guard form != ZulipForm.v12.rawValue else { continue }
+            report.add("\(form)_beside_v12", ratio: rate / figures["\(ZulipForm.v12.rawValue)_rate"])
+        }
+        return (report, hasPassed)
     }
 
     private func origin(
@@ -131,17 +140,5 @@ package struct FormsBench: Sendable {
             book.add(head: request.head, body: request.body)
         }
         return book
-    }
-
-    private func report(_ rates: [[Double]], _ costs: [[Double]]) -> BenchReport {
-        var report = BenchReport()
-        report.add("rounds", rounds)
-        for (form, (rate, cost)) in zip(ZulipForm.allCases, zip(rates, costs)) where !rate.isEmpty {
-            report.add("\(form.rawValue)_pushes_per_second", Int(MarmotBench.median(rate)))
-            report.add("\(form.rawValue)_relay_microseconds_a_push", MarmotBench.median(cost), digits: 1)
-            let ratios = zip(rate, rates[0]).map { $0 / $1 }
-            if form != .v12 { report.add("\(form.rawValue)_beside_v12", MarmotBench.median(ratios)) }
-        }
-        return report
     }
 }

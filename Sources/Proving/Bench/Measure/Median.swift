@@ -1,8 +1,0 @@
-enum Median {
-    /// - Parameter values: at least one.
-    static func of(_ values: [Double]) -> Double {
-        let sorted = values.sorted()
-        let middle = sorted.count / 2
-        return sorted.count.isMultiple(of: 2) ? (sorted[middle - 1] + sorted[middle]) / 2 : sorted[middle]
-    }
-}
