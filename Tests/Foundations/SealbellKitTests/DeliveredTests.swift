@@ -140,6 +140,50 @@ struct DeliveredTests {
         }
     }
 
+    /// A protocol with one member, `own`, which may be in a text `whole` beside others.
+    struct Own: DeliveredMembers {
+        var text: String?
+        var areThere: Bool { text != nil }
+
+        mutating func read(
+            _ name: JSONStringSlice, _ kind: JSONKind, _ reader: inout JSONReader
+        ) throws(FormatError) -> DeliveredMember {
+            if name.equals("whole") { return .whole(try reader.readString().secret()) }
+            guard name.equals("own") else { return .foreign }
+            text = try reader.readString().string()
+            return .own
+        }
+    }
+
+    @Test(
+        "A protocol's members are found in every place that push services put them",
+        arguments: [
+            #"{"aps":{"own":"no"},"own":"a"}"#, #"{"data":{"own":"a"}}"#,
+            #"{"message":{"data":{"own":"a"}}}"#, #""{\"own\":\"a\"}""#,
+            #"{"message":"{\"own\":\"a\"}"}"#, #"{"own":"a","data":{"own":"b"}}"#,
+            #"{"own":"b","own":"a"}"#, #"{"data":{"own":"b"},"message":{"own":"a"}}"#,
+            #"{"own":"b","whole":"{\"own\":\"a\"}","data":{"own":"c"}}"#,
+            #"{"own":"a","message":"no JSON"}"#, #"{"data":{"data":{"data":{"own":"a"}}}}"#,
+            #" {"data":null,"message":[],"own":"a"} "#
+        ])
+    func places(_ json: String) {
+        #expect(Delivered.find(Own.self, in: Secret(json.utf8))?.text == "a")
+        #expect(Delivered.find(Own.self, in: Secret(json.utf8), atMost: json.utf8.count)?.text == "a")
+        #expect(Delivered.find(Own.self, in: Secret(json.utf8), atMost: json.utf8.count - 1) == nil)
+    }
+
+    @Test(
+        "What has no members of a protocol, or is no JSON, or has them too far in, is not of it",
+        arguments: [
+            "", "7", "null", "[]", #"["own"]"#, "{}", #""own""#, #"{"aps":{"own":"a"}}"#, #"{"own":1}"#,
+            #"{"data":{"data":{"data":{"data":{"own":"a"}}}}}"#, #"{"own":"a"}x"#, #"{"own":"a""#,
+            #"{"own":"a","whole":"{}"}"#, #"{"own":"a","whole":1}"#, #"{"data":"own"}"#,
+            #"{"data":["own"]}"#
+        ])
+    func places(without json: String) {
+        #expect(Delivered.find(Own.self, in: Secret(json.utf8)) == nil)
+    }
+
     @Test("It prints as nothing of itself")
     func prints() throws {
         let delivered = try Delivered(data: ["canary": "word"])

@@ -10,6 +10,9 @@ public enum KitLimits {
     public static let deliveredBytes = 64 << 10
     /// Objects and arrays within each other in what was handed over: 8 levels.
     public static let deliveredDepth = 8
+    /// How far in a protocol's members are looked for: JSON in FCM's `message` in its `data`, or in a text:
+    /// 4 places.
+    package static let deliveredPlaces = 4
     /// How long an app waits for the answer to a call, as a rule: 30 seconds.
     public static let patience = Duration.seconds(30)
     /// The same for a call that the server answers when something happens, within a minute as a rule.

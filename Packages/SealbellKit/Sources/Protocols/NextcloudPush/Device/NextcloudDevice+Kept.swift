@@ -58,24 +58,33 @@ extension NextcloudDevice {
 }
 
 extension SealedSubject {
-    /// The two texts where push services deliver them: beside `aps`, or in FCM's `data`.
+    /// The two texts where push services deliver them.
     ///
     /// - Returns: `nil` for what is no push of this protocol.
     package init?(_ delivered: Delivered) {
-        let json: JSONValue? = delivered.json.reveal { bytes in
-            // What is no JSON is no push of this protocol.
-            guard let whole = try? JSONValue.parse(bytes, limitBytes: KitLimits.deliveredBytes) else {
-                return nil
-            }
-            guard let text = whole.string else { return whole }
-            // Nor a text that is none.
-            return try? JSONValue.parse(Array(text.utf8))
+        guard let members = Delivered.find(SubjectMembers.self, in: delivered.json),
+            let subject = members.subject, let signature = members.signature
+        else { return nil }
+        self.init(subject: subject, signature: signature)
+    }
+}
+
+private struct SubjectMembers: DeliveredMembers {
+    var subject: Secret?
+    var signature: Secret?
+
+    var areThere: Bool { subject != nil && signature != nil }
+
+    mutating func read(
+        _ name: JSONStringSlice, _ kind: JSONKind, _ reader: inout JSONReader
+    ) throws(FormatError) -> DeliveredMember {
+        if name.equals("subject") {
+            subject = try reader.stringOrSkip()?.secret()
+        } else if name.equals("signature") {
+            signature = try reader.stringOrSkip()?.secret()
+        } else {
+            return .foreign
         }
-        guard let json else { return nil }
-        let place = json["message"]?["data"] ?? json["data"] ?? json
-        guard let subject = place["subject"]?.string, let signature = place["signature"]?.string else {
-            return nil
-        }
-        self.init(subject: Secret(subject.utf8), signature: Secret(signature.utf8))
+        return .own
     }
 }

@@ -1,5 +1,6 @@
 import Primitives
 package import PushModel
+import SealbellKit
 import WireFormats
 
 /// Opening what a push service delivered (§8.1, §8.2).
@@ -27,7 +28,7 @@ package enum PushOpening {
             var isOpen = false
             let plain = try payload.reveal { (text) throws(FormatError) -> Secret in
                 guard let count = Base64.decodedCount(text), count >= least,
-                    text.count <= SessionLimits.deliveredBytes
+                    text.count <= KitLimits.deliveredBytes
                 else { throw FormatError(.malformedBase64) }
                 let sealed = try Secret(count: count) { (room) throws(FormatError) in
                     try Base64.decode(text, into: room)

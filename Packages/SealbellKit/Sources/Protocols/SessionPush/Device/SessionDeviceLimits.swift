@@ -28,10 +28,6 @@ extension SessionLimits {
     /// What a device reads back of what it has kept: 2,000 accounts of some 1.2 KiB, 200 unsubscriptions
     /// of 2 KiB, and the memory of repeats.
     public static let keptBytes = 4 << 20
-    /// A push as it was delivered: no push service carries more than 4 KiB, and members may be escaped.
-    public static let deliveredBytes = 64 << 10
-    /// Objects in which `enc_payload` may stand: `message`, `data`, and a text that is JSON again.
-    public static let deliveredDepth = 4
     /// Text of a message's hash: 43 characters in practice.
     public static let messageHashBytes = 255
     /// Messages that a device remembers, to tell a repeat: those of two weeks on a busy phone, 10 KiB.

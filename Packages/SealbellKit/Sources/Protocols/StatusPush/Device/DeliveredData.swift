@@ -1,5 +1,6 @@
 package import PushModel
-import WireFormats
+package import SealbellKit
+package import WireFormats
 
 /// What a push service delivered, in either form of data: that of deployed servers (`encryptedMessage`,
 /// `chatId`, `publicKey`), that of the specification (`message`, `chat_id`, `installation_ids`), or both.
@@ -12,66 +13,14 @@ package struct DeliveredData: Sendable {
     /// The encrypted message; `nil`: there is none.
     var message: Secret?
 
-    /// Finds the data as JSON: beside `aps`, as FCM's `data`, or in a text that is JSON again.
+    /// Finds the data in what a push service delivered, as JSON.
     ///
     /// - Throws: `.foreignPush` for what is not of this protocol, which an app may have use for elsewhere.
     package init(delivered json: Secret) throws(StatusError) {
-        guard json.count <= StatusLimits.deliveredBytes,
-            // Whatever cannot be read is not of this protocol.
-            let found = json.reveal({ try? Self.find($0, StatusLimits.deliveredDepth) })
-        else { throw StatusError(.foreignPush) }
+        guard let found = Delivered.find(DeliveredData.self, in: json) else {
+            throw StatusError(.foreignPush)
+        }
         self = found
-    }
-
-    private init() {}
-
-    private static func find(
-        _ json: UnsafeRawBufferPointer, _ depth: Int
-    ) throws(FormatError) -> DeliveredData {
-        guard depth > 0 else { throw FormatError(.tooDeep) }
-        var reader = JSONReader(json)
-        if try reader.peek() == .string {
-            let text = try reader.readString().secret()
-            try reader.end()
-            return try text.reveal { (text) throws(FormatError) in try find(text, depth - 1) }
-        }
-        var data = DeliveredData()
-        var inner: UnsafeRawBufferPointer?
-        try reader.beginObject()
-        while let name = try reader.nextMember() {
-            let kind = try reader.peek()
-            if kind == .string, name.equals("chatId") || name.equals("chat_id") {
-                data.chat = Self.hex(try reader.readString().secret()) ?? data.chat
-            } else if kind == .string, name.equals("publicKey") {
-                data.account = Self.hex(try reader.readString().secret())
-            } else if kind == .string, name.equals("encryptedMessage") {
-                data.message = Self.hex(try reader.readString().secret()) ?? data.message
-            } else if name.equals("installation_ids") {
-                if kind == .string {
-                    // FCM carries texts alone.
-                    let text = try reader.readString().secret()
-                    data.installations = try text.reveal { (json) throws(FormatError) in try Self.list(json) }
-                } else {
-                    data.installations = try Self.list(reader.skipValue())
-                }
-            } else if name.equals("message"), kind == .string {
-                // FCM's own member of this name may hold the whole as JSON.
-                let text = try reader.readString().secret()
-                if let bytes = Self.hex(text) {
-                    data.message = data.message ?? bytes
-                } else if text.reveal({ $0.first == UInt8(ascii: "{") }) {
-                    return try text.reveal { (text) throws(FormatError) in try find(text, depth - 1) }
-                }
-            } else if name.equals("data") || name.equals("message"), kind == .object || kind == .string {
-                inner = try reader.skipValue()
-            } else {
-                try reader.skipValue()
-            }
-        }
-        try reader.end()
-        if data.chat != nil, data.account != nil || !data.installations.isEmpty { return data }
-        guard let inner else { throw FormatError(.wrongType) }
-        return try find(inner, depth - 1)
     }
 
     private static func list(_ json: UnsafeRawBufferPointer) throws(FormatError) -> [Secret] {
@@ -93,5 +42,42 @@ package struct DeliveredData: Sendable {
             let rest = UnsafeRawBufferPointer(rebasing: digits[(hasPrefix ? 2 : 0)...])
             return rest.isEmpty ? nil : Hex.secret(rest)
         }
+    }
+}
+
+extension DeliveredData: DeliveredMembers {
+    package init() {}
+
+    package var areThere: Bool { chat != nil && (account != nil || !installations.isEmpty) }
+
+    package mutating func read(
+        _ name: JSONStringSlice, _ kind: JSONKind, _ reader: inout JSONReader
+    ) throws(FormatError) -> DeliveredMember {
+        if kind == .string, name.equals("chatId") || name.equals("chat_id") {
+            chat = Self.hex(try reader.readString().secret()) ?? chat
+        } else if kind == .string, name.equals("publicKey") {
+            account = Self.hex(try reader.readString().secret())
+        } else if kind == .string, name.equals("encryptedMessage") {
+            message = Self.hex(try reader.readString().secret()) ?? message
+        } else if name.equals("installation_ids") {
+            if kind == .string {
+                // FCM carries texts alone.
+                let text = try reader.readString().secret()
+                installations = try text.reveal { (json) throws(FormatError) in try Self.list(json) }
+            } else {
+                installations = try Self.list(reader.skipValue())
+            }
+        } else if name.equals("message"), kind == .string {
+            // FCM's own member of this name may hold the whole as JSON.
+            let text = try reader.readString().secret()
+            if let bytes = Self.hex(text) {
+                message = message ?? bytes
+            } else if text.reveal({ $0.first == UInt8(ascii: "{") }) {
+                return .whole(text)
+            }
+        } else {
+            return .foreign
+        }
+        return .own
     }
 }

@@ -40,10 +40,6 @@ extension StatusLimits {
     static let deviceCalls = 64
     /// How long an app need not speak of a registration that is under way.
     static let quietTime = Duration.seconds(300)
-    /// A push as it was delivered: no push service carries more than 4 KiB, and members may be escaped.
-    public static let deliveredBytes = 64 << 10
-    /// Objects in which the members of a push may stand: `message`, `data`, and a text that is JSON again.
-    public static let deliveredDepth = 4
     /// Messages that a phone remembers, 512, to tell a repeat.
     public static let rememberedMessages = 512
     /// Accounts of one phone.

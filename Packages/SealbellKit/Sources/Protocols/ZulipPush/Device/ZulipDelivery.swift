@@ -1,4 +1,5 @@
 package import PushModel
+import SealbellKit
 import WireFormats
 
 /// A push as the system handed it to the app, still sealed (§14.1): APNs' `userInfo`, FCM's `data`.
@@ -17,17 +18,14 @@ package struct ZulipDelivery: Sendable {
     /// `encrypted_data` or `encrypted_content`, base64.
     let content: Secret
 
-    /// Finds the members in what arrived, as JSON: beside `aps`, in FCM's `data`, or in a text that is JSON
-    /// again. Numbers may be text, and the other way round.
+    /// Finds the members in what arrived, as JSON. Numbers may be text, and the other way round.
     ///
     /// - Parameter json: at most ``ZulipLimits/deliveredBytes``.
     /// - Throws: `.foreignPush` for what is not of this protocol, which an app may have use for elsewhere,
     ///   for an id that is none, and for marks of two profiles.
     package init(delivered json: Secret) throws(ZulipError) {
-        guard json.count <= ZulipLimits.deliveredBytes,
-            // Whatever cannot be read is not of this protocol.
-            let found = json.reveal({ try? Self.find($0, ZulipLimits.deliveredDepth) })
-        else { throw ZulipError(.foreignPush) }
+        let members = Delivered.find(Members.self, in: json, atMost: ZulipLimits.deliveredBytes)
+        guard let found = members?.delivery else { throw ZulipError(.foreignPush) }
         self = found
     }
 
@@ -37,39 +35,8 @@ package struct ZulipDelivery: Sendable {
         self.content = content
     }
 
-    private static func find(
-        _ json: UnsafeRawBufferPointer, _ depth: Int
-    ) throws(FormatError) -> ZulipDelivery {
-        guard depth > 0 else { throw FormatError(.tooDeep) }
-        var reader = JSONReader(json, depthLimit: ZulipLimits.jsonDepth)
-        if try reader.peek() == .string {
-            let text = try reader.readString().secret()
-            try reader.end()
-            return try text.reveal { (text) throws(FormatError) in try find(text, depth - 1) }
-        }
-        var members = Members()
-        var inner: UnsafeRawBufferPointer?
-        try reader.beginObject()
-        while let name = try reader.nextMember() {
-            let kind = try reader.peek()
-            if kind == .null {
-                try reader.skipValue()
-            } else if try members.read(name, kind, &reader) {
-                continue
-            } else if name.equals("data") || name.equals("message"), kind == .object || kind == .string {
-                inner = try reader.skipValue()
-            } else {
-                try reader.skipValue()
-            }
-        }
-        try reader.end()
-        if members.areThere { return try members.delivery() }
-        guard let inner else { throw FormatError(.wrongType) }
-        return try find(inner, depth - 1)
-    }
-
-    /// The four members; of doubled ones the last counts.
-    private struct Members {
+    /// The four members.
+    private struct Members: DeliveredMembers {
         var key: UInt32?
         var account: Int64?
         var data: Secret?
@@ -77,11 +44,12 @@ package struct ZulipDelivery: Sendable {
 
         var areThere: Bool { key != nil || account != nil || data != nil || content != nil }
 
-        /// - Returns: whether the member was one of them.
         mutating func read(
             _ name: JSONStringSlice, _ kind: JSONKind, _ reader: inout JSONReader
-        ) throws(FormatError) -> Bool {
-            if name.equals("push_account_id") {
+        ) throws(FormatError) -> DeliveredMember {
+            if kind == .null {
+                return .foreign
+            } else if name.equals("push_account_id") {
                 account = try Self.integer(kind, &reader)
             } else if name.equals("push_key_id") {
                 guard let id = UInt32(exactly: try Self.integer(kind, &reader)) else {
@@ -93,9 +61,9 @@ package struct ZulipDelivery: Sendable {
             } else if name.equals("encrypted_content") {
                 content = try reader.readString().secret()
             } else {
-                return false
+                return .foreign
             }
-            return true
+            return .own
         }
 
         private static func integer(
@@ -109,15 +77,16 @@ package struct ZulipDelivery: Sendable {
             return value
         }
 
-        func delivery() throws(FormatError) -> ZulipDelivery {
+        /// `nil` for marks of two profiles, and for half of one.
+        var delivery: ZulipDelivery? {
             switch (key, account, data, content) {
             case (let key?, nil, let data?, nil):
-                return ZulipDelivery(profile: .v12, address: .key(key), content: data)
+                ZulipDelivery(profile: .v12, address: .key(key), content: data)
             case (nil, let account?, let data?, nil):
-                return ZulipDelivery(profile: .v11, address: .account(account), content: data)
+                ZulipDelivery(profile: .v11, address: .account(account), content: data)
             case (nil, let account?, nil, let content?):
-                return ZulipDelivery(profile: .zap, address: .account(account), content: content)
-            default: throw FormatError(.wrongType)
+                ZulipDelivery(profile: .zap, address: .account(account), content: content)
+            default: nil
             }
         }
     }

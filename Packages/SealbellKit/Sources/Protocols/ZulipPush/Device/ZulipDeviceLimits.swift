@@ -39,8 +39,6 @@ extension ZulipLimits {
     static let errorCodeBytes = 64
     /// What a push service hands to an app: 4 KB, and as much again where it is a text within JSON.
     public static let deliveredBytes = 16 << 10
-    /// Objects and texts around it.
-    static let deliveredDepth = 4
     /// What an app keeps of one account: tokens of 4 KB, escaped, and 32 former ids.
     public static let keptBytes = 256 << 10
     /// Push keys of one account: one a month, each gone after some months.
