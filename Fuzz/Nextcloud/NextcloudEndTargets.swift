@@ -33,7 +33,7 @@ let nextcloudEndTargets: [String: Body] = [
         precondition(opened == read, "what was sealed is what is opened")
     },
     "nextcloud-answer": { bytes in
-        guard let answer = NextcloudAnswer(fuzz: bytes) else { return }
+        guard let answer = CallAnswer(fuzz: bytes) else { return }
         if let read = try? NextcloudCapabilities(answer.body) { _ = read.takesDevices }
         let now = UnixTime(seconds: 1_800_000_000)
         let verdict = ProxyVerdict(answer, to: [fuzzEntry(fuzzRows[0])], rows: fuzzRows)
@@ -174,7 +174,7 @@ private func signed(_ block: [UInt8]) -> SealedSubject {
     return SealedSubject(subject: Secret(Base64.encode(block)), signature: Secret(Base64.encode(signature)))
 }
 
-extension NextcloudAnswer {
+extension CallAnswer {
     private static let statuses: [Int?] = [
         nil, 200, 201, 202, 204, 301, 400, 401, 403, 404, 408, 409, 413, 425, 429, 500, 503, 0, -1, .max
     ]
@@ -212,7 +212,7 @@ private func playQueue(_ bytes: UnsafeRawBufferPointer) {
         case 2: open += queue.next(now: now)
         default:
             guard !open.isEmpty,
-                let answer = NextcloudAnswer(fuzz: UnsafeRawBufferPointer(rebasing: step[1...]))
+                let answer = CallAnswer(fuzz: UnsafeRawBufferPointer(rebasing: step[1...]))
             else { continue }
             let call = open.remove(at: Int(value) % open.count)
             guard let end = queue.settle(call.id, answer, rows: [], now: now, using: &random) else {

@@ -31,12 +31,12 @@ struct CloudDouble {
         NextcloudUser(cloudID: AppPasswordIdentity.cloudID(user: "alice", serverURL: url), key: key)
     }
 
-    static let capabilities = NextcloudAnswer(
+    static let capabilities = CallAnswer(
         200,
         #"{"ocs":{"data":{"capabilities":{"notifications":{"push":["devices","object-data","delete"]}}}}}"#)
 
     /// What the server answers to a device.
-    mutating func answer(_ call: NextcloudCall, tokenID: Int64 = 41) throws -> NextcloudAnswer {
+    mutating func answer(_ call: HTTPCall, tokenID: Int64 = 41) throws -> CallAnswer {
         let session = NextcloudSession(user: user, tokenID: tokenID)
         let verdict: RegistrationVerdict
         if call.method == "POST" {
@@ -51,7 +51,7 @@ struct CloudDouble {
         }
         rows.removeAll { verdict.deletes.contains($0.tokenID) || $0.tokenID == verdict.row?.tokenID }
         if let row = verdict.row { rows.append(row) }
-        return NextcloudAnswer(
+        return CallAnswer(
             status: verdict.answer.httpStatus(.v2), body: verdict.answer.body(.v2, .json))
     }
 
@@ -128,7 +128,7 @@ struct PhoneDouble {
         var step = try device.register(token, at: capabilities, occasion, now: RelayRig.now)
         var answers: [Int?] = []
         while case .call(let call) = step {
-            let answer: NextcloudAnswer
+            let answer: CallAnswer
             if call.url.hasPrefix(CloudDouble.url) {
                 answer = try cloud.answer(call)
             } else {
@@ -165,11 +165,11 @@ struct PhoneDouble {
 
 extension RelayRig {
     /// Makes a call of a device or an origin.
-    func answer(_ call: NextcloudCall) async -> NextcloudAnswer {
+    func answer(_ call: HTTPCall) async -> CallAnswer {
         let path = call.url.split(separator: "/", omittingEmptySubsequences: true).dropFirst(2)
         let answer = await ask(
             call.method, "/" + path.joined(separator: "/"), contentType: call.header("Content-Type"),
             userAgent: call.header("User-Agent"), body: call.body.reveal { Array($0) })
-        return NextcloudAnswer(status: answer.status, body: Secret(answer.json.serialized()))
+        return CallAnswer(status: answer.status, body: Secret(answer.json.serialized()))
     }
 }

@@ -28,11 +28,11 @@ struct DeviceTests {
     }
 
     /// What a server says to a registration.
-    private func answer(_ status: Int = 201, key: RSAPrivateKey? = nil) throws -> NextcloudAnswer {
+    private func answer(_ status: Int = 201, key: RSAPrivateKey? = nil) throws -> CallAnswer {
         let user = NextcloudUser(cloudID: ends.user.cloudID, key: key ?? ends.user.key)
         let rows = status == 201 ? [] : [try #require(try register(user, rows: []).row)]
         let body = try register(user, rows: rows).answer.body(.v2, .json)
-        return NextcloudAnswer(status: status, body: body)
+        return CallAnswer(status: status, body: body)
     }
 
     private func register(_ user: NextcloudUser, rows: [RegisteredDevice]) throws -> RegistrationVerdict {
@@ -40,7 +40,7 @@ struct DeviceTests {
             ends.registration(), by: NextcloudSession(user: user, tokenID: 41), userAgent: "", rows: rows)
     }
 
-    private func call(_ step: NextcloudRoutine.Step) throws -> NextcloudCall {
+    private func call(_ step: NextcloudRoutine.Step) throws -> HTTPCall {
         guard case .call(let call) = step else {
             Issue.record("a call, not \(step)")
             throw NextcloudError(.malformedAnswer)
@@ -151,7 +151,7 @@ struct DeviceTests {
         #expect(fields.text("deviceIdentifierSignature") == (try identity.signature(by: ends.user.key)))
         #expect(fields.text("userPublicKey") == ends.user.key.publicKey.pem)
         #expect(device.registration?.completedAt == nil)
-        guard case .done = device.settle(NextcloudAnswer(200), now: Ends.now, using: &random) else {
+        guard case .done = device.settle(CallAnswer(200), now: Ends.now, using: &random) else {
             Issue.record("done")
             return
         }
@@ -161,12 +161,12 @@ struct DeviceTests {
     @Test("A conflict is answered once with the cloud id; a second one waits, and a refused proof ends it")
     mutating func conflict() throws {
         var device = try atProxy()
-        let again = try call(device.settle(NextcloudAnswer(409), now: Ends.now, using: &random))
+        let again = try call(device.settle(CallAnswer(409), now: Ends.now, using: &random))
         #expect(try again.form.text("cloudId") == "alice@cloud.example.org")
         #expect(try again.form.fields.count == 5)
         var other = device
-        #expect(fault(other.settle(NextcloudAnswer(403), now: Ends.now, using: &random)) == .identityRefused)
-        guard case .later(let time) = device.settle(NextcloudAnswer(409), now: Ends.now, using: &random)
+        #expect(fault(other.settle(CallAnswer(403), now: Ends.now, using: &random)) == .identityRefused)
+        guard case .later(let time) = device.settle(CallAnswer(409), now: Ends.now, using: &random)
         else {
             Issue.record("later")
             return
@@ -187,8 +187,8 @@ struct DeviceTests {
         for round in 0..<12 {
             _ = try device.register(token, at: server, now: now)
             _ = device.settle(try answer(), now: now, using: &random)
-            _ = device.settle(NextcloudAnswer(409), now: now, using: &random)
-            guard case .later(let time) = device.settle(NextcloudAnswer(409), now: now, using: &random)
+            _ = device.settle(CallAnswer(409), now: now, using: &random)
+            guard case .later(let time) = device.settle(CallAnswer(409), now: now, using: &random)
             else {
                 Issue.record("later")
                 return
@@ -200,7 +200,7 @@ struct DeviceTests {
         }
         _ = try device.register(token, at: server, now: now)
         _ = device.settle(try answer(), now: now, using: &random)
-        guard case .done = device.settle(NextcloudAnswer(200), now: now, using: &random) else {
+        guard case .done = device.settle(CallAnswer(200), now: now, using: &random) else {
             Issue.record("done")
             return
         }
@@ -212,9 +212,9 @@ struct DeviceTests {
         arguments: [NextcloudError.Code.instanceUnfit, .instanceNotAdmitted, .identityRefused])
     mutating func refusedProof(_ code: NextcloudError.Code) throws {
         var device = try atProxy()
-        _ = try call(device.settle(NextcloudAnswer(409), now: Ends.now, using: &random))
+        _ = try call(device.settle(CallAnswer(409), now: Ends.now, using: &random))
         let body = String(decoding: NextcloudErrorAnswer(NextcloudError(code)).body, as: UTF8.self)
-        #expect(fault(device.settle(NextcloudAnswer(403, body), now: Ends.now, using: &random)) == code)
+        #expect(fault(device.settle(CallAnswer(403, body), now: Ends.now, using: &random)) == code)
         #expect(device.trouble == NextcloudError(code))
     }
 
@@ -231,18 +231,18 @@ struct DeviceTests {
         var device = fresh()
         _ = try device.register(token, at: server, now: Ends.now)
         let body = word.isEmpty ? "" : #"{"ocs":{"data":{"message":"\#(word)"}}}"#
-        #expect(fault(device.settle(NextcloudAnswer(status, body), now: Ends.now, using: &random)) == code)
+        #expect(fault(device.settle(CallAnswer(status, body), now: Ends.now, using: &random)) == code)
         #expect(device.registration == nil)
         // Nothing is under way any more.
         #expect(
-            fault(device.settle(NextcloudAnswer(200), now: Ends.now, using: &random)) == .malformedAnswer)
+            fault(device.settle(CallAnswer(200), now: Ends.now, using: &random)) == .malformedAnswer)
     }
 
     @Test("A proxy that refuses ends it; one that is away is asked again, later each time")
     mutating func proxyRefuses() throws {
         for status in [400, 404, 413, 301] {
             var device = try atProxy()
-            let step = device.settle(NextcloudAnswer(status), now: Ends.now, using: &random)
+            let step = device.settle(CallAnswer(status), now: Ends.now, using: &random)
             #expect(fault(step) == .refusedByProxy, "\(status)")
         }
         var device = fresh()
@@ -251,7 +251,7 @@ struct DeviceTests {
             _ = try device.register(token, at: server, now: now)
             let answer =
                 round == 10
-                ? NextcloudAnswer(503, "", retryAfter: "7200") : round == 4 ? NextcloudAnswer(500) : .none
+                ? CallAnswer(503, "", retryAfter: "7200") : round == 4 ? CallAnswer(500) : .none
             guard case .later(let time) = device.settle(answer, now: now, using: &random) else {
                 Issue.record("later")
                 return
@@ -269,7 +269,7 @@ struct DeviceTests {
         for length in 0..<whole.count {
             var device = fresh()
             _ = try device.register(token, at: server, now: Ends.now)
-            let cut = NextcloudAnswer(status: 201, body: whole.reveal { Secret($0[..<length]) })
+            let cut = CallAnswer(status: 201, body: whole.reveal { Secret($0[..<length]) })
             #expect(
                 fault(device.settle(cut, now: Ends.now, using: &random)) == .malformedAnswer,
                 "length \(length)")
@@ -283,7 +283,7 @@ struct DeviceTests {
         var device = fresh()
         _ = try device.register(token, at: server, now: Ends.now)
         #expect(
-            fault(device.settle(NextcloudAnswer(201, forged), now: Ends.now, using: &random))
+            fault(device.settle(CallAnswer(201, forged), now: Ends.now, using: &random))
                 == .malformedAnswer)
     }
 

@@ -237,7 +237,7 @@ struct EndVectors: Sendable {
 
     private func reaction(_ row: JSONValue) throws -> Bool {
         let status = row["answer"]?["status"]?.int64.map { Int($0) }
-        let answer = NextcloudAnswer(
+        let answer = CallAnswer(
             status: status, body: Secret((row["answer"]?["body"]?.string ?? "").utf8))
         let rows = try (json["identities"]?.object?.members ?? []).enumerated().map { index, member in
             RegisteredDevice(

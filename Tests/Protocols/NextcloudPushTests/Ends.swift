@@ -133,7 +133,7 @@ struct Ends {
     }
 }
 
-extension NextcloudCall {
+extension HTTPCall {
     var text: String { body.reveal { String(decoding: $0, as: UTF8.self) } }
     func header(_ name: String) -> String? {
         headers.first { $0.name == name }.map { $0.value.reveal { String(decoding: $0, as: UTF8.self) } }
@@ -142,7 +142,7 @@ extension NextcloudCall {
     var form: Form { get throws { try body.reveal { try Form.parse($0, fieldLimit: 20_000) } } }
 }
 
-extension NextcloudAnswer {
+extension CallAnswer {
     init(_ status: Int, _ body: String = "", retryAfter: String? = nil) {
         self.init(status: status, retryAfter: retryAfter, body: Secret(body.utf8))
     }

@@ -311,14 +311,14 @@ struct OriginTests {
         let body = #"{"unknown":[\#(names.joined(separator: ","))],"failed":2}"#
         var now = rows
         now[1].pushTokenHash = "newer"
-        let verdict = ProxyVerdict(NextcloudAnswer(200, body), to: sent, rows: now)
+        let verdict = ProxyVerdict(CallAnswer(200, body), to: sent, rows: now)
         #expect(verdict.outcome == .partlyFailed)
         // The last was not in this call: a proxy tells late which tokens a push service has refused.
         #expect(verdict.deletes == [1, 4])
-        #expect(ProxyVerdict(NextcloudAnswer(503, body), to: sent, rows: rows).deletes.isEmpty)
+        #expect(ProxyVerdict(CallAnswer(503, body), to: sent, rows: rows).deletes.isEmpty)
         #expect(ProxyVerdict(.none, to: sent, rows: rows).outcome == .unreachable)
         for length in 0..<body.utf8.count {
-            let cut = ProxyVerdict(NextcloudAnswer(200, String(body.prefix(length))), to: sent, rows: rows)
+            let cut = ProxyVerdict(CallAnswer(200, String(body.prefix(length))), to: sent, rows: rows)
             #expect(cut.outcome == .outdatedProxy && cut.deletes.isEmpty, "length \(length)")
         }
     }
@@ -338,13 +338,13 @@ struct OriginTests {
             (#""unknown":["\#(id)\#(id)"]"#, [])
         ]
         for (list, deletes) in rows {
-            let answer = NextcloudAnswer(200, "{\(list),\"failed\":1}")
+            let answer = CallAnswer(200, "{\(list),\"failed\":1}")
             let verdict = ProxyVerdict(answer, to: sent, rows: [row])
             #expect(verdict.outcome == .partlyFailed && verdict.deletes == deletes, "\(list)")
         }
         let deep = String(repeating: "[", count: 200_000)
         #expect(
-            ProxyVerdict(NextcloudAnswer(200, #"{"unknown":\#(deep)"#), to: sent, rows: [row]).outcome
+            ProxyVerdict(CallAnswer(200, #"{"unknown":\#(deep)"#), to: sent, rows: [row]).outcome
                 == .outdatedProxy)
     }
 
@@ -355,11 +355,11 @@ struct OriginTests {
             ("0", ProxyVerdict.Outcome.sent), ("1", .partlyFailed), (#""0""#, .partlyFailed),
             ("null", .partlyFailed), ("0.0", .partlyFailed)
         ] {
-            let answer = NextcloudAnswer(200, #"{"unknown":null,"failed":\#(text)}"#)
+            let answer = CallAnswer(200, #"{"unknown":null,"failed":\#(text)}"#)
             #expect(ProxyVerdict(answer, to: sent, rows: []).outcome == outcome, "\(text)")
         }
         #expect(
-            ProxyVerdict(NextcloudAnswer(200, #"{"unknown":[]}"#), to: sent, rows: []).outcome
+            ProxyVerdict(CallAnswer(200, #"{"unknown":[]}"#), to: sent, rows: []).outcome
                 == .outdatedProxy)
     }
 }

@@ -95,8 +95,8 @@ struct PHPPeerTests {
     private struct Phone {
         var device: NextcloudRoutine
         let row: RegisteredDevice
-        let atServer: NextcloudCall
-        let atProxy: NextcloudCall
+        let atServer: HTTPCall
+        let atProxy: HTTPCall
 
         init(key: RSAPrivateKey, server user: NextcloudUser) throws {
             device = NextcloudRoutine(account: try Ends().account, app: Ends.app, key: key)
@@ -111,11 +111,11 @@ struct PHPPeerTests {
                 by: NextcloudSession(user: user, tokenID: 41), userAgent: "", rows: [])
             row = try #require(verdict.row)
             var random = SeededRandom(seed: 1)
-            let answer = NextcloudAnswer(status: 201, body: verdict.answer.body(.v2, .json))
+            let answer = CallAnswer(status: 201, body: verdict.answer.body(.v2, .json))
             atProxy = try Self.call(device.settle(answer, now: Ends.now, using: &random))
         }
 
-        private static func call(_ step: NextcloudRoutine.Step) throws -> NextcloudCall {
+        private static func call(_ step: NextcloudRoutine.Step) throws -> HTTPCall {
             guard case .call(let call) = step else { throw NextcloudError(.malformedAnswer) }
             return call
         }

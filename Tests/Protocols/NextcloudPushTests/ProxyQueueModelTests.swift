@@ -63,9 +63,9 @@ struct ProxyQueueModelTests {
         }
     }
 
-    private static let answers: [(answer: NextcloudAnswer, isTriedAgain: Bool)] = [
-        (NextcloudAnswer(200, #"{"unknown":[],"failed":0}"#), false), (NextcloudAnswer(400, "no"), false),
-        (NextcloudAnswer(503, "", retryAfter: "20"), true), (.none, true), (NextcloudAnswer(413, ""), true)
+    private static let answers: [(answer: CallAnswer, isTriedAgain: Bool)] = [
+        (CallAnswer(200, #"{"unknown":[],"failed":0}"#), false), (CallAnswer(400, "no"), false),
+        (CallAnswer(503, "", retryAfter: "20"), true), (.none, true), (CallAnswer(413, ""), true)
     ]
 
     private static let room = {

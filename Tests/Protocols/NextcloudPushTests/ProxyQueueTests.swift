@@ -6,7 +6,7 @@ import Testing
 /// What an origin does when a proxy does not take what it is given (§4.7).
 @Suite("Nextcloud queue to proxies", .timeLimit(.minutes(30)))
 struct ProxyQueueTests {
-    private static let fine = NextcloudAnswer(200, #"{"unknown":[],"failed":0}"#)
+    private static let fine = CallAnswer(200, #"{"unknown":[],"failed":0}"#)
     private static let other = "https://other.example.com"
     private let ends: Ends
     private var random = SeededRandom(seed: 9)
@@ -47,7 +47,7 @@ struct ProxyQueueTests {
             #expect(calls.count == (round == 0 ? 2 : 1))
             for call in calls {
                 let isAway = call.request.url.hasPrefix(Ends.proxy)
-                let answer = isAway ? NextcloudAnswer.none : Self.fine
+                let answer = isAway ? CallAnswer.none : Self.fine
                 let settled = queue.settle(call.id, answer, rows: [], now: now, using: &random)
                 #expect(settled?.retried == (isAway ? 1 : 0))
             }
@@ -73,7 +73,7 @@ struct ProxyQueueTests {
         var queue = queue([ends.entry("a")])
         let call = try #require(queue.next(now: Ends.now).first)
         let settled = try #require(
-            queue.settle(call.id, NextcloudAnswer(status, "no"), rows: [], now: Ends.now, using: &random))
+            queue.settle(call.id, CallAnswer(status, "no"), rows: [], now: Ends.now, using: &random))
         #expect(settled.verdict.outcome == .refused)
         #expect(settled.retried == retried && settled.lost == 1 - retried)
         #expect(settled.verdict.isRateLimited == (status == 429))
@@ -83,10 +83,10 @@ struct ProxyQueueTests {
     @Test("Retry-After is obeyed, after a success too; a proxy that asks for years is asked after a day")
     mutating func retryAfter() throws {
         for (answer, seconds) in [
-            (NextcloudAnswer(503, "", retryAfter: "120"), 120),
-            (NextcloudAnswer(429, #"{"unknown":null,"failed":1}"#, retryAfter: "90"), 90),
-            (NextcloudAnswer(503, "", retryAfter: "99999999999"), 86_400)
-        ] as [(NextcloudAnswer, Int64)] {
+            (CallAnswer(503, "", retryAfter: "120"), 120),
+            (CallAnswer(429, #"{"unknown":null,"failed":1}"#, retryAfter: "90"), 90),
+            (CallAnswer(503, "", retryAfter: "99999999999"), 86_400)
+        ] as [(CallAnswer, Int64)] {
             var queue = queue([ends.entry("a")])
             let call = try #require(queue.next(now: Ends.now).first)
             _ = queue.settle(call.id, answer, rows: [], now: Ends.now, using: &random)
@@ -101,7 +101,7 @@ struct ProxyQueueTests {
         var counts: [Int] = []
         while let call = queue.next(now: Ends.now).first {
             counts.append(call.count)
-            let answer = call.count > 3 ? NextcloudAnswer(413, "too big") : Self.fine
+            let answer = call.count > 3 ? CallAnswer(413, "too big") : Self.fine
             let settled = queue.settle(call.id, answer, rows: [], now: Ends.now, using: &random)
             #expect(settled?.lost == 0)
         }
@@ -109,7 +109,7 @@ struct ProxyQueueTests {
         queue.add([ends.entry("huge")], now: Ends.now)
         let call = try #require(queue.next(now: Ends.now).first)
         let settled = queue.settle(
-            call.id, NextcloudAnswer(413, ""), rows: [], now: Ends.now, using: &random)
+            call.id, CallAnswer(413, ""), rows: [], now: Ends.now, using: &random)
         #expect(settled?.lost == 1)
         #expect(queue.count == 0)
     }
@@ -165,7 +165,7 @@ struct ProxyQueueTests {
         var queue = queue([ends.entry("a")], retries: .never)
         let call = try #require(queue.next(now: Ends.now).first)
         let settled = queue.settle(
-            call.id, NextcloudAnswer(503, ""), rows: [], now: Ends.now, using: &random)
+            call.id, CallAnswer(503, ""), rows: [], now: Ends.now, using: &random)
         #expect(settled?.lost == 1 && queue.count == 0)
     }
 
@@ -176,7 +176,7 @@ struct ProxyQueueTests {
             queue.add([ends.entry("a", proxy: "https://p\(index).example.com", isCall: true)], now: Ends.now)
             let call = try #require(queue.next(now: Ends.now).first)
             let late = Ends.now + .seconds(60)
-            let answer = NextcloudAnswer(503, "", retryAfter: "86400")
+            let answer = CallAnswer(503, "", retryAfter: "86400")
             _ = queue.settle(call.id, answer, rows: [], now: late, using: &random)
         }
         #expect(queue.remembered <= NextcloudLimits.pausedProxies)

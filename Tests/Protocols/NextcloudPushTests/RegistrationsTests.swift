@@ -303,11 +303,11 @@ struct RegistrationsTests {
         try user.join(41)
         let entries = try user.notify("a").entries
         let id = try #require(entries.first).deviceIdentifier
-        let word = ProxyReading(NextcloudAnswer(200, #"{"unknown":["\#(id)"],"failed":1}"#))
+        let word = ProxyReading(CallAnswer(200, #"{"unknown":["\#(id)"],"failed":1}"#))
         var renewed = user
         _ = try renewed.call(.register(try user.ends.registration(token: "new")))
         #expect(renewed.state.settle(word, to: entries).isEmpty)
-        let out = ProxyReading(NextcloudAnswer(503, #"{"unknown":["\#(id)"],"failed":1}"#))
+        let out = ProxyReading(CallAnswer(503, #"{"unknown":["\#(id)"],"failed":1}"#))
         #expect(user.state.settle(out, to: entries).isEmpty)
         #expect(user.state.settle(word, to: entries) == [41])
         #expect(user.state.devices.isEmpty && user.state.settle(word, to: entries).isEmpty)
@@ -329,7 +329,7 @@ struct RegistrationsTests {
     // MARK: proxies
 
     private func judge(
-        _ answer: NextcloudAnswer, _ sent: [ProxyQueue.Waiting], failures: Int = 0, now: UnixTime = Ends.now
+        _ answer: CallAnswer, _ sent: [ProxyQueue.Waiting], failures: Int = 0, now: UnixTime = Ends.now
     ) -> ProxyJudgement {
         var random = SystemRandomNumberGenerator()
         return ProxyJudgement(ProxyReading(answer), to: sent, failures: failures, now: now, using: &random)
@@ -339,9 +339,9 @@ struct RegistrationsTests {
     func judgement() throws {
         let ends = try Ends()
         let sent = (0..<5).map { ProxyQueue.Waiting(ends.entry("\($0)"), since: Ends.now) }
-        let fine = judge(NextcloudAnswer(200, #"{"unknown":null,"failed":0}"#), sent, failures: 4)
+        let fine = judge(CallAnswer(200, #"{"unknown":null,"failed":0}"#), sent, failures: 4)
         #expect(fine.again.isEmpty && fine.lost == 0 && fine.failures == 0 && fine.notBefore == nil)
-        let busy = judge(NextcloudAnswer(429, retryAfter: "120"), sent, failures: 2)
+        let busy = judge(CallAnswer(429, retryAfter: "120"), sent, failures: 2)
         #expect(busy.again.map(\.count) == [5] && busy.failures == 3 && busy.isRateLimited)
         #expect(busy.notBefore == Ends.now + .seconds(120))
         for failures in [0, 3, 16, Int.max, -1] {
@@ -349,11 +349,11 @@ struct RegistrationsTests {
             let pause = try #require(away.notBefore).since(Ends.now)
             #expect(away.again.map(\.count) == [5] && pause >= .milliseconds(500) && pause <= .seconds(300))
         }
-        let large = judge(NextcloudAnswer(413), sent)
+        let large = judge(CallAnswer(413), sent)
         #expect(large.again.map(\.count) == [3, 2] && large.lost == 0)
-        let one = judge(NextcloudAnswer(413), Array(sent.prefix(1)))
+        let one = judge(CallAnswer(413), Array(sent.prefix(1)))
         #expect(one.again.isEmpty && one.lost == 1)
-        let refused = judge(NextcloudAnswer(403), sent)
+        let refused = judge(CallAnswer(403), sent)
         #expect(refused.again.isEmpty && refused.lost == 5 && refused.notBefore == nil)
         let late = judge(.none, sent, now: Ends.now + .seconds(86_400))
         #expect(late.again.isEmpty && late.lost == 5)

@@ -269,7 +269,7 @@ package final class NextcloudUsers: Sendable {
     ///
     /// - Returns: when the same is to be asked again; `nil`: it is over.
     func settle(
-        _ answer: NextcloudAnswer, _ subject: ProxySubject
+        _ answer: CallAnswer, _ subject: ProxySubject
     ) async throws(OriginError) -> (again: Duration?, isLost: Bool) {
         let now = ground.world.now()
         var generator = WorldGenerator(world: ground.world)

@@ -25,14 +25,14 @@ package struct OriginOffice: UplinkOffice {
         guard message.kind == .proxy else { return await relay.take(answer, to: message, of: call) }
         guard let subject = ProxySubject(message.subject) else { return .refused }
         do throws(OriginError) {
-            let (again, isLost) = try await proxies.settle(NextcloudAnswer(answer), subject)
+            let (again, isLost) = try await proxies.settle(CallAnswer(answer), subject)
             if let again { return .again(after: again, blames: true) }
             return isLost ? .refused : .done
         } catch { return .uncommitted }
     }
 }
 
-extension NextcloudAnswer {
+extension CallAnswer {
     fileprivate init(_ answer: UplinkAnswer) {
         switch answer {
         case .none: self = .none

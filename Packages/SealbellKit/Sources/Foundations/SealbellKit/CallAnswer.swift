@@ -1,4 +1,5 @@
 public import PushModel
+import WireFormats
 
 /// What came back for a ``Call``. An answer of another kind than the call's counts as none.
 public enum CallAnswer: Sendable {
@@ -16,4 +17,30 @@ public enum CallAnswer: Sendable {
     case events([Secret])
     /// No network, no answer in time, or one that is too long.
     case none
+}
+
+/// What an answer to ``Call/Way/http(_:)`` has; of any other there is nothing.
+extension CallAnswer {
+    /// - Parameter status: of HTTP; `nil`: nobody answered.
+    package init(status: Int?, retryAfter: String? = nil, body: Secret = Secret([])) {
+        guard let status else {
+            self = .none
+            return
+        }
+        self = .http(status: status, retryAfter: retryAfter, body: body)
+    }
+
+    /// 100 to 599, of HTTP; `nil`: nobody answered.
+    public var status: Int? { if case .http(let status, _, _) = self { status } else { nil } }
+
+    /// The body's bytes; none where nobody answered.
+    public var body: Secret { if case .http(_, _, let body) = self { body } else { Secret([]) } }
+
+    /// The pause that `Retry-After` asks for, a day at most; `nil` where there is none that can be read.
+    ///
+    /// - Parameter now: from which a date in it counts.
+    public func pause(now: UnixTime) -> Duration? {
+        guard case .http(_, let retryAfter?, _) = self else { return nil }
+        return RetryAfter.parse(retryAfter, now: now)
+    }
 }

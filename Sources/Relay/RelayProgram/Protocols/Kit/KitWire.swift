@@ -24,14 +24,21 @@ struct KitWire: Sendable {
     func reply(to call: Call) async -> KitReply {
         guard let http = call.http else { return KitReply(.none) }
         let isLong = call.patience > KitLimits.patience
+        return await reply(to: http, within: isLong ? max(patience, call.patience) : patience)
+    }
+
+    func answer(_ call: Call) async -> CallAnswer { await reply(to: call).answer }
+
+    /// Makes an origin's call.
+    func answer(_ call: HTTPCall) async -> CallAnswer { await reply(to: call, within: patience).answer }
+
+    private func reply(to call: HTTPCall, within patience: Duration) async -> KitReply {
         do throws(WebError) {
-            let answer = try await web.answer(http, within: isLong ? max(patience, call.patience) : patience)
+            let answer = try await web.answer(call, within: patience)
             return KitReply(
                 .http(status: answer.status, retryAfter: answer.retryAfter, body: answer.body))
         } catch { return KitReply(.none, error.code) }
     }
-
-    func answer(_ call: Call) async -> CallAnswer { await reply(to: call).answer }
 }
 
 /// What came back over HTTP.

@@ -35,7 +35,7 @@ struct DemoCloud: Sendable {
     }
 
     /// Answers what a device asks with the app password of that number.
-    mutating func answer(_ call: NextcloudCall, tokenID: Int64, now: UnixTime) throws -> NextcloudAnswer {
+    mutating func answer(_ call: HTTPCall, tokenID: Int64, now: UnixTime) throws -> CallAnswer {
         let agent = call.headers.first { $0.name == "User-Agent" }?.value.reveal {
             String(decoding: $0, as: UTF8.self)
         }
@@ -47,15 +47,14 @@ struct DemoCloud: Sendable {
         guard let http = call.http, http.url.hasPrefix(url) else { return nil }
         if http.method == "GET" { return .http(status: 200, body: Secret(Self.capabilitiesText.utf8)) }
         let agent = http.headers.first { $0.name == "User-Agent" }?.value.word
-        let answer = try answer(
+        return try answer(
             http.method, userAgent: agent ?? "", http.body, tokenID: tokenID, now: now)
-        return answer.status.map { .http(status: $0, body: answer.body) }
     }
 
     /// - Parameter body: a form.
     mutating func answer(
         _ method: String, userAgent: String, _ body: Secret, tokenID: Int64, now: UnixTime
-    ) throws -> NextcloudAnswer {
+    ) throws -> CallAnswer {
         let session = NextcloudSession(user: user, tokenID: tokenID)
         let verdict: RegistrationVerdict
         if method == "DELETE" {
@@ -73,7 +72,7 @@ struct DemoCloud: Sendable {
             rows.append(row)
         }
         conditions.appPasswords[tokenID] = AppPasswordState(lastUsedAt: now)
-        return NextcloudAnswer(
+        return CallAnswer(
             status: verdict.answer.httpStatus(.v2), body: verdict.answer.body(.v2, .json))
     }
 
@@ -89,10 +88,10 @@ struct DemoCloud: Sendable {
         return try origin.withdraw(ids, from: audience, of: user).entries
     }
 
-    func call(_ entries: [SealedEntry]) -> NextcloudCall { origin.call(entries) }
+    func call(_ entries: [SealedEntry]) -> HTTPCall { origin.call(entries) }
 
     /// Forgets what a proxy does not know, as a server does by its answer.
-    mutating func read(_ answer: NextcloudAnswer, to entries: [SealedEntry]) -> ProxyVerdict {
+    mutating func read(_ answer: CallAnswer, to entries: [SealedEntry]) -> ProxyVerdict {
         let verdict = ProxyVerdict(answer, to: entries, rows: rows)
         rows.removeAll { verdict.deletes.contains($0.tokenID) }
         return verdict

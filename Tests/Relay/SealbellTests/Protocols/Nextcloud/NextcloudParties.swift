@@ -77,7 +77,7 @@ final class TestCloud: Sendable {
         return statuses
     }
 
-    private func answer(_ call: NextcloudCall, _ tokenID: Int64) async throws -> NextcloudAnswer {
+    private func answer(_ call: HTTPCall, _ tokenID: Int64) async throws -> CallAnswer {
         if call.url.hasPrefix(url) {
             told.withLock { $0.append(call.body.reveal { Array($0) }) }
             return try cloud.withLock { try $0.answer(call, tokenID: tokenID, now: World.live.now()) }
@@ -85,7 +85,7 @@ final class TestCloud: Sendable {
         return try await send(call)
     }
 
-    private func send(_ call: NextcloudCall) async throws -> NextcloudAnswer {
+    private func send(_ call: HTTPCall) async throws -> CallAnswer {
         await KitWire(DirectWeb(), patience: .seconds(600)).answer(call)
     }
 

@@ -1,4 +1,5 @@
 package import PushModel
+import SealbellKit
 import WireFormats
 
 /// What an app is built with.
@@ -62,34 +63,36 @@ package struct NextcloudAccount: Sendable {
     func call(
         _ method: String, _ path: String, _ app: NextcloudAppBuild, type: String? = nil,
         body: Secret = Secret([])
-    ) -> NextcloudCall {
-        NextcloudCall.ocs(
+    ) -> HTTPCall {
+        HTTPCall.ocs(
             method, serverURL.withoutFinalSlashes + path + "?format=json", authorization: basic,
             userAgent: app.userAgent, type: type, body: body)
     }
 }
 
-extension NextcloudCall {
+extension HTTPCall {
     static func ocs(
         _ method: String, _ url: String, authorization: Secret, userAgent: String, type: String?, body: Secret
-    ) -> NextcloudCall {
+    ) -> HTTPCall {
         var headers: [(name: String, value: Secret)] = [
             ("OCS-APIRequest", Secret("true".utf8)), ("Accept", Secret("application/json".utf8)),
             ("User-Agent", Secret(userAgent.utf8)), ("Authorization", authorization)
         ]
         if let type { headers.append(("Content-Type", Secret(type.utf8))) }
-        return NextcloudCall(method: method, url: url, headers: headers, body: body)
+        return HTTPCall(
+            method: method, url: url, headers: headers, body: body,
+            answerLimitBytes: NextcloudLimits.answerBytes)
     }
 
     static func proxyForm(
         _ method: String, _ proxy: String, userAgent: String, _ fields: [(name: String, value: Secret)]
-    ) -> NextcloudCall {
-        NextcloudCall(
+    ) -> HTTPCall {
+        HTTPCall(
             method: method, url: proxy.withoutFinalSlashes + "/devices",
             headers: [
                 ("Content-Type", Secret(formType.utf8)), ("User-Agent", Secret(userAgent.utf8))
             ],
-            body: form(fields))
+            body: form(fields), answerLimitBytes: NextcloudLimits.answerBytes)
     }
 }
 

@@ -16,10 +16,10 @@ extension NextcloudDevice {
         guard let (kind, call) = next(now) else { return [] }
         let id = UInt64.random(in: 0...UInt64(Int64.max), using: &generator)
         underWay = UnderWay(id: id, kind: kind, since: now)
-        return [Call(id: id, .http(HTTPCall(call)))]
+        return [Call(id: id, .http(call))]
     }
 
-    private mutating func next(_ now: UnixTime) -> (UnderWay.Kind, NextcloudCall)? {
+    private mutating func next(_ now: UnixTime) -> (UnderWay.Kind, HTTPCall)? {
         if leaving != nil { return nextToLeave(now) }
         if let call = following {
             following = nil
@@ -41,7 +41,7 @@ extension NextcloudDevice {
         }
     }
 
-    private mutating func nextToLeave(_ now: UnixTime) -> (UnderWay.Kind, NextcloudCall)? {
+    private mutating func nextToLeave(_ now: UnixTime) -> (UnderWay.Kind, HTTPCall)? {
         guard var work = leaving else { return nil }
         let since = work.since ?? now
         work.since = since
@@ -61,7 +61,6 @@ extension NextcloudDevice {
     ) {
         guard let open = underWay, open.id == call.id else { return }
         underWay = nil
-        let answer = NextcloudAnswer(answer)
         switch open.kind {
         case .capabilities: settleCapabilities(answer, now, using: &generator)
         case .registration: take(routine.settle(answer, now: now, using: &generator), answer, now)
@@ -75,7 +74,7 @@ extension NextcloudDevice {
     }
 
     private mutating func settleCapabilities(
-        _ answer: NextcloudAnswer, _ now: UnixTime, using generator: inout some RandomNumberGenerator
+        _ answer: CallAnswer, _ now: UnixTime, using generator: inout some RandomNumberGenerator
     ) {
         trouble = nil
         guard answer.status == 200 else {
@@ -95,7 +94,7 @@ extension NextcloudDevice {
     }
 
     private mutating func take(
-        _ step: NextcloudRoutine.Step, _ answer: NextcloudAnswer, _ now: UnixTime
+        _ step: NextcloudRoutine.Step, _ answer: CallAnswer, _ now: UnixTime
     ) {
         trouble = nil
         switch step {
@@ -186,23 +185,5 @@ extension NextcloudDevice {
         return DeviceStatus(
             state: state, since: since, detail: trouble?.rawValue, isQuiet: state == .pending && isYoung,
             advice: advice)
-    }
-}
-
-extension HTTPCall {
-    init(_ call: NextcloudCall) {
-        self.init(
-            method: call.method, url: call.url, headers: call.headers, body: call.body,
-            answerLimitBytes: NextcloudLimits.answerBytes)
-    }
-}
-
-extension NextcloudAnswer {
-    init(_ answer: CallAnswer) {
-        if case .http(let status, let retryAfter, let body) = answer {
-            self.init(status: status, retryAfter: retryAfter, body: body)
-        } else {
-            self = .none
-        }
     }
 }

@@ -24,7 +24,7 @@ public struct NextcloudDevice: PushDevice {
     var server: NextcloudCapabilities?
     var underWay: UnderWay?
     /// What the last answer has led to, and ``due(at:)`` has not given yet.
-    var following: NextcloudCall?
+    var following: HTTPCall?
     var notBefore: UnixTime?
     /// Until then nothing is tried in this run, because it was refused.
     var restsUntil: UnixTime?
@@ -185,8 +185,8 @@ public struct NextcloudDevice: PushDevice {
     /// Its answer is the app's: ``answered(_:to:at:)`` takes none.
     public func selfTest() -> Call { ownCall(routine.selfTest()) }
 
-    private func ownCall(_ call: NextcloudCall) -> Call {
-        Call(id: .random(in: 0...UInt64(Int64.max)), .http(HTTPCall(call)))
+    private func ownCall(_ call: HTTPCall) -> Call {
+        Call(id: .random(in: 0...UInt64(Int64.max)), .http(call))
     }
 }
 

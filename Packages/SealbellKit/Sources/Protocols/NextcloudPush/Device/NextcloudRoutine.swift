@@ -1,5 +1,6 @@
 package import PushModel
 package import RSAKeys
+package import SealbellKit
 import WireFormats
 
 /// How one account on one phone is registered at its server and at a proxy, and opens what arrives (§3). What
@@ -19,7 +20,7 @@ package struct NextcloudRoutine: Sendable {
     /// What to do next in a registration.
     package enum Step: Sendable {
         /// Make this call and bring its answer to ``NextcloudRoutine/settle(_:now:using:)``.
-        case call(NextcloudCall)
+        case call(HTTPCall)
         /// Everything is registered. Keep ``NextcloudRoutine/registration``.
         case done
         /// Nobody answered, or asked for patience: call ``NextcloudRoutine/register(_:at:_:format:now:)``
@@ -64,7 +65,7 @@ package struct NextcloudRoutine: Sendable {
     // MARK: registering
 
     /// Asks the server what it can do.
-    package func capabilities() -> NextcloudCall { account.call("GET", NextcloudPaths.capabilities, app) }
+    package func capabilities() -> HTTPCall { account.call("GET", NextcloudPaths.capabilities, app) }
 
     /// Begins a registration, to be called at every start of the app and once a day: at the server first,
     /// then at the proxy. One that is under way begins anew.
@@ -90,13 +91,13 @@ package struct NextcloudRoutine: Sendable {
         return .call(
             account.call(
                 "POST", NextcloudPaths.push, app,
-                type: isForm ? NextcloudCall.formType : "application/json",
-                body: isForm ? NextcloudCall.form(fields) : Self.json(fields)))
+                type: isForm ? HTTPCall.formType : "application/json",
+                body: isForm ? HTTPCall.form(fields) : Self.json(fields)))
     }
 
     /// Takes the answer to the last call.
     package mutating func settle(
-        _ answer: NextcloudAnswer, now: UnixTime, using generator: inout some RandomNumberGenerator
+        _ answer: CallAnswer, now: UnixTime, using generator: inout some RandomNumberGenerator
     ) -> Step {
         let step: Step
         trouble = nil
@@ -123,7 +124,7 @@ package struct NextcloudRoutine: Sendable {
         return step
     }
 
-    private mutating func settleServer(_ answer: NextcloudAnswer, _ token: NextcloudPushToken) -> Step {
+    private mutating func settleServer(_ answer: CallAnswer, _ token: NextcloudPushToken) -> Step {
         // 200 and 201 are the same: a proxy may have forgotten what the server knows (§3.2).
         guard answer.status == 200 || answer.status == 201 else {
             if answer.mayPass { return .later(.distantPast) }
@@ -151,7 +152,7 @@ package struct NextcloudRoutine: Sendable {
     }
 
     private mutating func settleProxy(
-        _ answer: NextcloudAnswer, _ token: NextcloudPushToken, _ registered: DeviceRegistration,
+        _ answer: CallAnswer, _ token: NextcloudPushToken, _ registered: DeviceRegistration,
         asksAgain: Bool, now: UnixTime
     ) -> Step {
         switch answer.status {
@@ -190,7 +191,7 @@ package struct NextcloudRoutine: Sendable {
 
     /// - Returns: when to try again after an answer that may pass.
     mutating func postpone(
-        _ answer: NextcloudAnswer, now: UnixTime, using generator: inout some RandomNumberGenerator
+        _ answer: CallAnswer, now: UnixTime, using generator: inout some RandomNumberGenerator
     ) -> UnixTime {
         failures = min(failures, NextcloudBackoff.countedFailures) + 1
         return now
@@ -212,10 +213,10 @@ package struct NextcloudRoutine: Sendable {
     }
 
     /// Asks the server for a test push; only where it ``NextcloudCapabilities/hasSelfTest``.
-    package func selfTest() -> NextcloudCall { account.call("POST", NextcloudPaths.selfTest, app) }
+    package func selfTest() -> HTTPCall { account.call("POST", NextcloudPaths.selfTest, app) }
 
     /// Asks the server for the whole notification.
-    package func details(of alert: NextcloudAlert) -> NextcloudCall {
+    package func details(of alert: NextcloudAlert) -> HTTPCall {
         let number = alert.id.map { "/\($0)" } ?? ""
         return account.call("GET", NextcloudPaths.notifications + number, app)
     }
@@ -224,7 +225,7 @@ package struct NextcloudRoutine: Sendable {
 
     private func proxyCall(
         _ token: NextcloudPushToken, _ registered: DeviceRegistration, cloudID: String?
-    ) -> NextcloudCall {
+    ) -> HTTPCall {
         var fields = [(name: "pushToken", value: token.text)] + registered.proof
         if let cloudID { fields.append(("cloudId", Secret(cloudID.utf8))) }
         return .proxyForm("POST", registered.proxyServer, userAgent: app.proxyUserAgent, fields)

@@ -1,5 +1,5 @@
 import PushModel
-import SealbellKit
+package import SealbellKit
 import WireFormats
 
 /// What is to be taken back for an account that leaves the phone: at the server, then at the proxy (§3.4). It
@@ -27,7 +27,7 @@ package struct Unregistration: Sendable {
     /// - Parameter registration: what the server has given; `nil` where its answer never came, so that the
     ///   proxy knows nothing.
     /// - Returns: `nil` where nothing is left to be told.
-    package func call(_ registration: DeviceRegistration?) -> NextcloudCall? {
+    package func call(_ registration: DeviceRegistration?) -> HTTPCall? {
         switch stage {
         case .atServer:
             .ocs(
@@ -45,7 +45,7 @@ package struct Unregistration: Sendable {
     ///
     /// - Returns: whether the proxy has ended it.
     package mutating func settle(
-        _ answer: NextcloudAnswer, now: UnixTime, using generator: inout some RandomNumberGenerator
+        _ answer: CallAnswer, now: UnixTime, using generator: inout some RandomNumberGenerator
     ) -> Bool {
         if answer.mayPass {
             failures = min(failures, NextcloudBackoff.countedFailures) + 1

@@ -1,5 +1,6 @@
 public import PushModel
 public import RSAKeys
+public import SealbellKit
 import WireFormats
 
 /// The origin: a Nextcloud server's part in push (§4). A value; it sends nothing and keeps no rows.
@@ -84,10 +85,10 @@ public struct NextcloudOrigin: Sendable {
     /// The call with entries for one proxy: `POST <proxy>/notifications` (§4.6).
     ///
     /// - Parameter entries: all for the same proxy, at least one.
-    public func call(_ entries: some Collection<SealedEntry>) -> NextcloudCall {
+    public func call(_ entries: some Collection<SealedEntry>) -> HTTPCall {
         let proxy = entries.first?.proxy ?? ""
         var headers: [(name: String, value: Secret)] = [
-            ("Content-Type", Secret(NextcloudCall.formType.utf8)),
+            ("Content-Type", Secret(HTTPCall.formType.utf8)),
             ("User-Agent", Secret(Self.userAgent.utf8))
         ]
         if let key = settings.subscriptionKeys[proxy] {
@@ -96,9 +97,9 @@ public struct NextcloudOrigin: Sendable {
         let fields = entries.enumerated().map {
             (name: "notifications[\($0.offset)]", value: $0.element.json)
         }
-        return NextcloudCall(
+        return HTTPCall(
             method: "POST", url: proxy + "/notifications", headers: headers,
-            body: NextcloudCall.form(fields))
+            body: HTTPCall.form(fields), answerLimitBytes: NextcloudLimits.answerBytes)
     }
 
     /// Makes a subscription key: five groups of five letters and digits (§4.6).

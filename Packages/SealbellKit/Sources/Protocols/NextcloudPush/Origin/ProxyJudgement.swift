@@ -1,4 +1,5 @@
 public import PushModel
+import SealbellKit
 
 /// What becomes of one call's entries after its answer (§4.7). ``ProxyQueue`` goes by it, and so can a queue
 /// that stands in a store.
@@ -31,7 +32,7 @@ public struct ProxyJudgement: Sendable {
 
     /// The same for an answer that was read already.
     init(
-        _ verdict: ProxyVerdict, of answer: NextcloudAnswer, to sent: [ProxyQueue.Waiting], failures: Int,
+        _ verdict: ProxyVerdict, of answer: CallAnswer, to sent: [ProxyQueue.Waiting], failures: Int,
         now: UnixTime, using generator: inout some RandomNumberGenerator
     ) {
         outcome = verdict.outcome

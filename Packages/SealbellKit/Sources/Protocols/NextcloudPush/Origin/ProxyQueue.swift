@@ -1,4 +1,5 @@
 public import PushModel
+public import SealbellKit
 
 /// Entries on their way to proxies: what is to be sent now, and what is tried again (§4.7, where the
 /// deployed server has no second try).
@@ -27,7 +28,7 @@ public struct ProxyQueue: Sendable {
         /// Goes back with the answer; unique in the queue's life.
         public let id: UInt64
         /// What to send to the proxy.
-        public let request: NextcloudCall
+        public let request: HTTPCall
         /// How many entries are in it.
         public let count: Int
     }
@@ -144,7 +145,7 @@ public struct ProxyQueue: Sendable {
     /// - Parameter rows: registrations, as a ``ProxyVerdict`` wants them.
     /// - Returns: `nil` for a call that is not under way.
     public mutating func settle(
-        _ id: UInt64, _ answer: NextcloudAnswer, rows: [RegisteredDevice], now: UnixTime,
+        _ id: UInt64, _ answer: CallAnswer, rows: [RegisteredDevice], now: UnixTime,
         using generator: inout some RandomNumberGenerator
     ) -> Settlement? {
         guard let proxy = called.removeValue(forKey: id), var lane = lanes[proxy],

@@ -1,4 +1,5 @@
 import PushModel
+public import SealbellKit
 import WireFormats
 
 /// What an origin reads in a proxy's answer (§4.7).
@@ -54,7 +55,7 @@ public struct ProxyVerdict: Sendable, Hashable {
 
     /// Reads an answer and judges it.
     public init(
-        _ answer: NextcloudAnswer, to entries: some Collection<SealedEntry>, rows: [RegisteredDevice]
+        _ answer: CallAnswer, to entries: some Collection<SealedEntry>, rows: [RegisteredDevice]
     ) {
         self.init(ProxyReading(answer), to: entries, rows: rows)
     }
@@ -70,13 +71,13 @@ public struct ProxyVerdict: Sendable, Hashable {
 /// A proxy's answer, read once, however many users' devices it is about.
 public struct ProxyReading: Sendable {
     /// As it came.
-    public let answer: NextcloudAnswer
+    public let answer: CallAnswer
     /// `nil`: it says nothing of entries.
     fileprivate let lists: Lists?
 
     /// A 2xx or 4xx counts as an answer about entries if it has both members; the body of a 5xx is not
     /// looked at.
-    public init(_ answer: NextcloudAnswer) {
+    public init(_ answer: CallAnswer) {
         self.answer = answer
         let mayHaveLists = answer.status.map { (200..<300).contains($0) || (400..<500).contains($0) }
         lists = mayHaveLists == true ? answer.body.reveal { Lists(reading: $0) } : nil

@@ -1,17 +1,8 @@
-public import PushModel
+import PushModel
+import SealbellKit
 import WireFormats
 
-/// One HTTP request that a device or an origin makes. A value: anyone who has a network sends it.
-public struct NextcloudCall: Sendable {
-    /// `GET`, `POST` or `DELETE`.
-    public let method: String
-    /// Absolute, with `https://` and the peer's host.
-    public let url: String
-    /// `Authorization` among them, where the peer asks for it; as text.
-    public let headers: [(name: String, value: Secret)]
-    /// Bytes to send, at most 16 MiB; empty: none.
-    public let body: Secret
-
+extension HTTPCall {
     static let formType = "application/x-www-form-urlencoded"
 
     /// The body of a form (§4.6).
@@ -23,34 +14,12 @@ public struct NextcloudCall: Sendable {
     }
 }
 
-/// How one of the proxy's or the server's answers came back: `nil` for no answer at all, a timeout too.
-public struct NextcloudAnswer: Sendable {
-    /// 100 to 599.
-    public let status: Int?
-    /// The value of `Retry-After`, if there was one.
-    public let retryAfter: String?
-    /// What was read of it: 4 MiB at most.
-    public let body: Secret
-
-    /// - Parameter status: `nil` where nobody answered.
-    /// - Parameter body: bytes; longer ones than 4 MiB say nothing.
-    public init(status: Int?, retryAfter: String? = nil, body: Secret = Secret([])) {
-        self.status = status
-        self.retryAfter = retryAfter
-        self.body = body
-    }
-
-    /// Nothing came back.
-    public static let none = NextcloudAnswer(status: nil)
-
+extension CallAnswer {
     /// Whether the same request may be answered otherwise later.
-    public var mayPass: Bool {
+    var mayPass: Bool {
         guard let status else { return true }
         return status == 408 || status == 425 || status == 429 || status >= 500
     }
-
-    /// The pause that the peer asks for, a day at most.
-    public func pause(now: UnixTime) -> Duration? { retryAfter.flatMap { RetryAfter.parse($0, now: now) } }
 }
 
 /// Paths behind a server's URL.
