@@ -49,6 +49,7 @@ extension ZulipRelay {
         return try pushes(items, try await find(devices)[...], devices[...], realm, references)
     }
 
+    /// - Throws: what ``NotifiedItem/check(_:)`` throws.
     private func pushes<Item: NotifiedItem>(
         _ items: [Item], _ found: ArraySlice<Record?>, _ names: ArraySlice<RecordKey>,
         _ realm: AuthorisedRealm, _ references: PushReferences?
@@ -62,17 +63,32 @@ extension ZulipRelay {
         var sent: [Sent] = []
         pushes.reserveCapacity(items.count)
         sent.reserveCapacity(items.count)
-        // By place: a sequence of pairs would copy each record three times.
+        // By place, and each push made where it is kept: a sequence of pairs would copy each record three
+        // times, and a function that returns a push would copy that twice.
         let (firstFound, firstName) = (found.startIndex, names.startIndex)
         for place in 0..<min(items.count, found.count, names.count) {
             let item = items[place]
-            let made = try push(item, found[firstFound + place], names[firstName + place], origin, now)
-            guard let made else {
+            // Not registered, or no longer.
+            guard let record = found[firstFound + place],
+                let registration = ZulipRegistration(body: record.body)
+            else {
                 counts.add(dead: item.device)
                 continue
             }
-            pushes.append(made.push)
-            sent.append(Sent(device: item.device, kind: made.kind))
+            try item.check(registration)
+            guard record.state == .live else {
+                counts.add(dead: item.device)
+                continue
+            }
+            pushes.append(
+                Push(
+                    message: item.message(to: registration, fallbacks),
+                    pushClass: item.pushClass, origin: origin, record: names[firstName + place],
+                    recordDigest: record.digest, touchedAt: record.touchedAt,
+                    registeredAddress: record.addressDigest,
+                    custodyEnds: now + ZulipLimits.custody,
+                    repeatIdentity: item.identity(registration.token)))
+            sent.append(Sent(device: item.device, kind: registration.kind))
         }
         let dead = counts.deadCount
         let notes = dead == 0 ? [] : [NoteCode("zulip.unknown-or-expired-token")]
@@ -127,22 +143,5 @@ extension ZulipRelay {
             }
         }
         return counts
-    }
-
-    /// - Returns: `nil` where the device is not registered, or no longer.
-    /// - Throws: what ``NotifiedItem/check(_:)`` throws.
-    private func push(
-        _ item: some NotifiedItem, _ record: Record?, _ name: RecordKey, _ origin: Secret, _ now: UnixTime
-    ) throws(ZulipError) -> (push: Push, kind: TokenKind)? {
-        guard let record, let registration = ZulipRegistration(body: record.body) else { return nil }
-        try item.check(registration)
-        guard record.state == .live else { return nil }
-        let push = Push(
-            message: item.message(to: registration, fallbacks),
-            pushClass: item.pushClass, origin: origin, record: name,
-            recordDigest: record.digest, touchedAt: record.touchedAt, registeredAddress: record.addressDigest,
-            custodyEnds: now + ZulipLimits.custody,
-            repeatIdentity: item.identity(registration.token))
-        return (push, registration.kind)
     }
 }
