@@ -16,10 +16,10 @@ final class DeliveryCore: Sendable {
         var handsBack = false
         /// The lanes have been stopped, and no more are made.
         var isStopping = false
-        let overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?]
+        let overrides: [ConfiguredName: Override]
         var lastChoices = LastFound<ConfiguredName, AppDirectory.Choices>()
         var lastLane = LastFound<LaneName, (any LaneHandle)?>()
-        var lastOverride = LastFound<ConfiguredName, (@Sendable (Answer) -> Outcome?)?>()
+        var lastOverride = LastFound<ConfiguredName, Override?>()
 
         /// The apps of that instance.
         mutating func choices(of instance: ConfiguredName) -> AppDirectory.Choices {
@@ -31,9 +31,18 @@ final class DeliveryCore: Sendable {
         }
 
         /// `nil`: the instance takes all answers as they are.
-        mutating func override(of instance: ConfiguredName) -> (@Sendable (Answer) -> Outcome?)? {
+        mutating func override(of instance: ConfiguredName) -> Override? {
             lastOverride.value(of: instance) { [overrides] in overrides[instance] }
         }
+    }
+
+    /// How an instance takes answers otherwise than they are.
+    ///
+    /// A structure: a bare function is wrapped anew, in a block of memory, whenever a generic type or function
+    /// takes or returns it.
+    struct Override: Sendable {
+        /// `nil`: it takes that answer as it is.
+        let outcome: @Sendable (Answer) -> Outcome?
     }
 
     /// What lanes take into memory.
@@ -130,7 +139,7 @@ final class DeliveryCore: Sendable {
     func left(_ lane: any LaneHandle) { table.withLock { $0.leaving.removeAll { $0 === lane } } }
 
     func override(_ answer: Answer, of instance: ConfiguredName) -> Outcome {
-        table.withLock { $0.override(of: instance) }?(answer) ?? answer.outcome
+        table.withLock { $0.override(of: instance) }?.outcome(answer) ?? answer.outcome
     }
 
     func laneHalted(_ lane: LaneName, _ cause: Breaker.Cause, _ reason: Reason) {

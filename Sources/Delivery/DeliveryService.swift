@@ -120,7 +120,8 @@ package final class DeliveryService: Service {
             table = DeliveryCore.Table(
                 apps: setup.apps, lanes: lanes, volatileLanes: volatileLanes, leaving: table.leaving + gone,
                 stamps: Dictionary(setup.lanes.map { ($0.name, $0.stamp) }, uniquingKeysWith: { $1 }),
-                handsBack: table.handsBack, overrides: setup.overrides)
+                handsBack: table.handsBack,
+                overrides: setup.overrides.mapValues(DeliveryCore.Override.init))
             return (fresh, gone)
         }
         core.tolls.keep(setup.apps.names)
