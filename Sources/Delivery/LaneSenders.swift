@@ -6,10 +6,16 @@ import Synchronization
 final class LaneSenders: Sendable {
     typealias Work = @Sendable () async -> Void
 
+    /// A structure: a bare function is wrapped anew, in a block of memory and at each of its waits, when a
+    /// generic type takes or returns it.
+    private struct Given {
+        let work: Work
+    }
+
     private struct State {
         /// Each entry is for one task that was made or woken for it and has not run since. At most as many as
         /// the lane has streams.
-        var given = Fifo<Work>()
+        var given = Fifo<Given>()
         /// Half a megabyte.
         var staying = StayingTasks(limit: 128)
         /// Tasks since the beginning.
@@ -27,7 +33,7 @@ final class LaneSenders: Sendable {
     func give(_ work: @escaping Work) -> Bool {
         let worker = state.withLock { state in
             state.staying.begin()
-            state.given.append(work)
+            state.given.append(Given(work: work))
             let worker = state.staying.take()
             if worker == nil { state.made += 1 }
             return worker
@@ -55,8 +61,8 @@ final class LaneSenders: Sendable {
 
     /// A separate function, so that nothing of the push is held while the task stays.
     private func workOnce() async {
-        guard let work = state.withLock({ $0.given.popFirst() }) else { return }
-        await work()
+        guard let given = state.withLock({ $0.given.popFirst() }) else { return }
+        await given.work()
     }
 
     private func goesOn() async -> Bool {
