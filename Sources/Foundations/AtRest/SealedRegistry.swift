@@ -241,24 +241,28 @@ extension SealedStore: Registry {
     ) -> Result {
         // Beside the space: the head and its zero, three digests and what stands before two of them, four
         // words and two bytes: 95.
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128 + row.space.utf8.count) { room in
+        // Taken out before: a closure that uses the row copies it several times.
+        let (space, key, owner, address) = (row.space, row.key, row.owner, row.address)
+        let (version, state) = (row.version, row.state)
+        let (touchedAt, expiresAt) = (row.touchedAt, row.expiresAt)
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128 + space.utf8.count) { room in
             var cursor = PlaceCursor(room)
             cursor.put("record/1/".utf8)
-            cursor.put(row.space.utf8)
+            cursor.put(space.utf8)
             cursor.put(0)
-            cursor.put(row.key)
-            cursor.put(row.owner)
-            cursor.put(row.address)
-            cursor.put(word: row.version)
-            switch row.state {
+            cursor.put(key)
+            cursor.put(owner)
+            cursor.put(address)
+            cursor.put(word: version)
+            switch state {
             case .live: cursor.put(0)
             case .tombstone: cursor.put(2)
             case .expired(let at):
                 cursor.put(1)
                 cursor.put(word: UInt64(bitPattern: at.milliseconds))
             }
-            cursor.put(word: UInt64(bitPattern: row.touchedAt.milliseconds))
-            cursor.put(word: UInt64(bitPattern: row.expiresAt.milliseconds))
+            cursor.put(word: UInt64(bitPattern: touchedAt.milliseconds))
+            cursor.put(word: UInt64(bitPattern: expiresAt.milliseconds))
             return body(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<cursor.at]))
         }
     }
@@ -272,11 +276,13 @@ extension SealedStore: Registry {
     static func open(
         _ row: StoredRecord, with sealer: Sealer
     ) throws(Sealer.Fault) -> (body: Secret, isEarlier: Bool) {
+        // For the closures, as above.
+        let sealed = row.body
         do throws(Sealer.Fault) {
-            return (try withPlace(of: row) { Self.opened(row.body, $0, sealer) }.get(), false)
+            return (try withPlace(of: row) { Self.opened(sealed, $0, sealer) }.get(), false)
         } catch {
             guard case .doesNotOpen = error else { throw error }
-            let opened = earlierPlace(of: row).withUnsafeBytes { Self.opened(row.body, $0, sealer) }
+            let opened = earlierPlace(of: row).withUnsafeBytes { Self.opened(sealed, $0, sealer) }
             return (try opened.get(), true)
         }
     }
