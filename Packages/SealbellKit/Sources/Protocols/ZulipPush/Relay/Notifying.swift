@@ -63,20 +63,20 @@ extension ZulipRelay {
         var sent: [Sent] = []
         pushes.reserveCapacity(items.count)
         sent.reserveCapacity(items.count)
-        // By place, and each push made where it is kept: a sequence of pairs would copy each record three
-        // times, and a function that returns a push would copy that twice.
+        // By place, field by field, and each push made where it is kept: a record that is taken out, and a
+        // push that a function returns, is copied whole, and a sequence of pairs copies each record three
+        // times.
         let (firstFound, firstName) = (found.startIndex, names.startIndex)
         for place in 0..<min(items.count, found.count, names.count) {
             let item = items[place]
+            let at = firstFound + place
             // Not registered, or no longer.
-            guard let record = found[firstFound + place],
-                let registration = ZulipRegistration(body: record.body)
-            else {
+            guard let body = found[at]?.body, let registration = ZulipRegistration(body: body) else {
                 counts.add(dead: item.device)
                 continue
             }
             try item.check(registration)
-            guard record.state == .live else {
+            guard let state = found[at]?.state, state == .live, let touchedAt = found[at]?.touchedAt else {
                 counts.add(dead: item.device)
                 continue
             }
@@ -84,8 +84,8 @@ extension ZulipRelay {
                 Push(
                     message: item.message(to: registration, fallbacks),
                     pushClass: item.pushClass, origin: origin, record: names[firstName + place],
-                    recordDigest: record.digest, touchedAt: record.touchedAt,
-                    registeredAddress: record.addressDigest,
+                    recordDigest: found[at]?.digest, touchedAt: touchedAt,
+                    registeredAddress: found[at]?.addressDigest,
                     custodyEnds: now + ZulipLimits.custody,
                     repeatIdentity: item.identity(registration.token)))
             sent.append(Sent(device: item.device, kind: registration.kind))
