@@ -33,12 +33,11 @@ extension SealedStore: Registry {
         for key in keys { names.append(digests.digest(key)) }
         let rows = try await records.find(names, often: sights.count, now: time.judged)
         let epoch = sealer.epoch
-        // By place here and below: a sequence of pairs copies each row.
+        // By place here and below, and never taken out as an optional: both would copy each row.
         guard rows.count >= sights.count else { return nil }
         for place in sights.indices {
-            guard let row = rows[place], sights[place].keys == epoch, sights[place].isSame(row),
-                !row.hasEnded(by: time)
-            else { return nil }
+            guard sights[place].keys == epoch, sights[place].isSame(rows, at: place) else { return nil }
+            if time.isDoubted, let row = rows[place], row.hasEnded(by: time) { return nil }
         }
         return opened(rows[sights.count...], keys, time)
     }
@@ -50,14 +49,13 @@ extension SealedStore: Registry {
         found.reserveCapacity(keys.count)
         let first = rows.startIndex
         for place in 0..<min(keys.count, rows.count) {
-            found.append(opened(rows[first + place], keys[place], time))
+            guard let row = rows[first + place], !row.hasEnded(by: time) else {
+                found.append(nil)
+                continue
+            }
+            found.append(open(row, asked: keys[place]))
         }
         return found
-    }
-
-    private func opened(_ row: StoredRecord?, _ key: RecordKey, _ time: DoubtedClock.Reading) -> Record? {
-        guard let row, !row.hasEnded(by: time) else { return nil }
-        return open(row, asked: key)
     }
 
     /// A record that does not open is left out and logged; an expired one has no names any more, and is left

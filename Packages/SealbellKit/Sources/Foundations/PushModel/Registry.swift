@@ -92,13 +92,18 @@ package final class RecordSight: Sendable {
         self.keys = keys
     }
 
-    /// Whether that is the row that was seen, byte for byte.
-    package func isSame(_ other: StoredRecord) -> Bool {
-        row.revision == other.revision && row.key == other.key && row.touchedAt == other.touchedAt
-            && row.expiresAt == other.expiresAt && row.version == other.version && row.state == other.state
-            && row.owner == other.owner && row.address == other.address && row.space == other.space
+    /// Whether the row at that place is the one that was seen, byte for byte; `nil` there is not.
+    ///
+    /// It is read where it stands: a row that is taken out of a list is copied whole.
+    package func isSame(_ rows: [StoredRecord?], at place: Int) -> Bool {
+        guard let body = rows[place]?.body else { return false }
+        return row.revision == rows[place]?.revision && row.key == rows[place]?.key
+            && row.touchedAt == rows[place]?.touchedAt && row.expiresAt == rows[place]?.expiresAt
+            && row.version == rows[place]?.version && row.state == rows[place]?.state
+            && row.owner == rows[place]?.owner && row.address == rows[place]?.address
+            && row.space == rows[place]?.space
             && row.body.withUnsafeBytes { seen in
-                other.body.withUnsafeBytes { stands in
+                body.withUnsafeBytes { stands in
                     // Mostly it is the same memory, because the engine keeps rows that are asked for often.
                     seen.count == stands.count
                         && (seen.baseAddress == stands.baseAddress || seen.elementsEqual(stands))
