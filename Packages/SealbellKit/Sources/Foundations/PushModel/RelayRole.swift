@@ -93,20 +93,24 @@ package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
     /// instance's.
     package var quota: Int?
     /// Whose turns the pushes take.
-    package var turns = Turns.byAddress
+    package var turns: Turns
     /// Told the pushes' ids before the reply is made; `nil`: nobody asked.
     package var references: PushReferences?
 
     package init(
         pushes: [Push] = [], changes: [Change] = [], reply: ReplyTiming<Reply>,
-        refusal: (@Sendable (Int) -> Failure)? = nil, notes: [NoteCode] = [], quota: Int? = nil
+        refusal: (@Sendable (Int) -> Failure)? = nil, notes: [NoteCode] = [], quota: Int? = nil,
+        charge: OriginCharge? = nil, turns: Turns = .byAddress, references: PushReferences? = nil
     ) {
         self.pushes = pushes
         self.changes = changes
+        self.charge = charge
         self.reply = reply
         self.refusal = refusal
         self.notes = notes
         self.quota = quota
+        self.turns = turns
+        self.references = references
     }
 }
 

@@ -95,24 +95,22 @@ extension ZulipRelay {
         // Look-ups that find nothing are charged too.
         let charge = dead == 0 ? nil : OriginCharge(of: origin, units: dead)
         if pushes.isEmpty {
-            var verdict = Verdict<ZulipReply, ZulipError>(
-                changes: endings, reply: .now(.notified(counts)), notes: notes, quota: server.quota)
-            verdict.charge = charge
-            return verdict
+            return Verdict(
+                changes: endings, reply: .now(.notified(counts)), notes: notes, quota: server.quota,
+                charge: charge, references: references)
         }
         let (known, awaited) = (counts, sent)
-        var verdict = Verdict<ZulipReply, ZulipError>(
+        // Made as a whole, here: a verdict is large, and one that is completed later is copied.
+        return Verdict(
             pushes: pushes, changes: endings,
             reply: .afterFirstAttempt(deadline: replyDeadline) { outcomes in
                 var counts = Self.count(outcomes, awaited, known)
                 if let ids = references?.all { counts.references = Self.pairs(awaited, ids) }
                 return .notified(counts)
             },
-            notes: notes, quota: server.quota)
-        verdict.charge = charge
-        // The owner of a domain can have any number of host names.
-        verdict.turns = admission == .open ? .byClient : .byOrigin
-        return verdict
+            notes: notes, quota: server.quota, charge: charge,
+            // The owner of a domain can have any number of host names.
+            turns: admission == .open ? .byClient : .byOrigin, references: references)
     }
 
     /// What the reply needs to know of one push.

@@ -130,9 +130,7 @@ package final class ZulipRelay: AnsweringRole {
         case .analytics(let form): return try await analytics(form, inbound)
         case .register(let form): return try await register(form, try credentials(inbound))
         case .notify(let request):
-            var verdict = try await notify(request, try credentials(inbound), inbound.references)
-            verdict.references = inbound.references
-            return verdict
+            return try await notify(request, try credentials(inbound), inbound.references)
         case .staleDevices(let form): return try await staleDevices(form, try credentials(inbound))
         case .legacyNotify(let tokens): return try await legacy(.legacyDeleted(tokens), inbound)
         case .legacyUnregister: return try await legacy(.done(ignored: []), inbound)
