@@ -49,32 +49,38 @@ extension SealedStore: CustodyTaking {
         // Nearly always one origin and one or two lanes a call.
         var origin: (name: Secret, digest: Digest16)?
         var lane: (name: LaneName, text: String)?
-        var occurrences: [Digest16: Int] = [:]
-        for item in acceptance.items {
-            let push = item.push
+        let items = acceptance.items
+        // A call with one push asks for none.
+        var occurrences = [Digest16: Int](minimumCapacity: items.count > 1 ? items.count : 0)
+        // In their places: an item is large, and so is a push; one that is taken out is copied whole.
+        for at in items.indices {
+            let (name, record) = (items[at].push.origin, items[at].push.record)
+            let message = items[at].push.message
             let from: Digest16
-            if let known = item.origin {
+            if let known = items[at].origin {
                 from = known
-            } else if let origin, origin.name == push.origin {
+            } else if let origin, origin.name == name {
                 from = origin.digest
             } else {
-                from = digests.digest(origin: push.origin, at: acceptance.instance)
-                origin = (push.origin, from)
+                from = digests.digest(origin: name, at: acceptance.instance)
+                origin = (name, from)
             }
-            if lane?.name != item.lane { lane = (item.lane, text(of: item.lane)) }
+            if lane?.name != items[at].lane { lane = (items[at].lane, text(of: items[at].lane)) }
             var row = StoredPush(
                 row: 0, id: PushID(ofRowAt: now, random: random.next(), random.next()),
-                lane: lane?.text ?? "", pushClass: push.pushClass, origin: item.holder ?? from,
-                record: push.recordDigest ?? push.record.map(digests.digest),
-                touchedAt: push.touchedAt, address: push.registeredAddress,
-                notBefore: max(now, item.notBefore ?? now), custodyEnds: push.custodyEnds, attempt: 0,
-                epoch: 0, parked: item.parked, mark: mark(push, from, &occurrences, acceptance.items.count),
-                sealed: [])
+                lane: lane?.text ?? "", pushClass: items[at].push.pushClass,
+                origin: items[at].holder ?? from,
+                record: items[at].push.recordDigest ?? record.map(digests.digest),
+                touchedAt: items[at].push.touchedAt, address: items[at].push.registeredAddress,
+                notBefore: max(now, items[at].notBefore ?? now), custodyEnds: items[at].push.custodyEnds,
+                attempt: 0, epoch: 0, parked: items[at].parked,
+                mark: mark(items[at].push.repeatIdentity, from, &occurrences, items.count), sealed: [])
             row.sealed = Self.withPlace(row) { place in
                 sealer.seal(
-                    atMost: StoredCodec.size(push, instance: acceptance.instance), with: place
+                    atMost: StoredCodec.size(name, record, message, instance: acceptance.instance),
+                    with: place
                 ) {
-                    StoredCodec.write(push, instance: acceptance.instance, to: $0)
+                    StoredCodec.write(name, record, message, instance: acceptance.instance, to: $0)
                 }
             }
             rows.append(row)
@@ -82,16 +88,16 @@ extension SealedStore: CustodyTaking {
         return rows
     }
 
+    /// - Parameter identity: the push's ``Push/repeatIdentity``.
     private func mark(
-        _ push: Push, _ origin: Digest16, _ occurrences: inout [Digest16: Int], _ count: Int
+        _ identity: Secret?, _ origin: Digest16, _ occurrences: inout [Digest16: Int], _ count: Int
     ) -> Digest16? {
-        guard let identity = push.repeatIdentity else { return nil }
+        guard let identity else { return nil }
         let mark = digests.mark(origin: origin, identity: identity, occurrence: 0)
-        guard count > 1 else { return mark }
-        let occurrence = occurrences[mark, default: 0]
+        // Nearly always the first of its kind: hashed once then.
+        guard count > 1, let occurrence = occurrences.updateValue(1, forKey: mark) else { return mark }
         occurrences[mark] = occurrence + 1
-        return occurrence == 0
-            ? mark : digests.mark(origin: origin, identity: identity, occurrence: occurrence)
+        return digests.mark(origin: origin, identity: identity, occurrence: occurrence)
     }
 }
 
@@ -218,6 +224,8 @@ extension SealedStore {
         }
     }
 
+    /// Inlined, as the next is: a row that is passed on from a list or a variable is copied whole.
+    @inline(__always)
     private func owed(
         _ row: StoredPush, row handle: Int64, epoch: Int64, lane: LaneName, _ instance: ConfiguredName,
         _ message: ProviderMessage
@@ -233,6 +241,7 @@ extension SealedStore {
 
     /// The columns that never change bind the sealed one to its row. The lane may change (decision 0051,
     /// learning an address's environment) and is left out.
+    @inline(__always)
     static func withPlace<Result, Failure: Error>(
         _ row: StoredPush, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {

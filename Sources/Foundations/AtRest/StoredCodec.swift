@@ -8,30 +8,33 @@ enum StoredCodec {
 
     // MARK: pushes
 
-    /// Bytes that ``write(_:instance:to:)`` needs.
-    static func size(_ push: Push, instance: ConfiguredName) -> Int {
-        let record = 9 + (push.record.map { $0.space.text.utf8.count + $0.name.count } ?? 0)
-        let head = 2 + 4 + instance.text.utf8.count + 4 + push.origin.count + record
-        return head + push.message.value.storedSize
+    /// Bytes that ``write(_:_:_:instance:to:)`` needs.
+    static func size(
+        _ origin: Secret, _ record: RecordKey?, _ message: ProviderMessage, instance: ConfiguredName
+    ) -> Int {
+        let record = 9 + (record.map { $0.space.text.utf8.count + $0.name.count } ?? 0)
+        let head = 2 + 4 + instance.text.utf8.count + 4 + origin.count + record
+        return head + message.value.storedSize
     }
 
-    /// The push's own names first, so that they can be digested anew under another lookup key.
+    /// A push's own names first, so that they can be digested anew under another lookup key.
     ///
     /// - Returns: the bytes used: exactly the size, less the optional fields that are absent.
     static func write(
-        _ push: Push, instance: ConfiguredName, to out: UnsafeMutableRawBufferPointer
+        _ origin: Secret, _ record: RecordKey?, _ message: ProviderMessage, instance: ConfiguredName,
+        to out: UnsafeMutableRawBufferPointer
     ) -> Int {
         var writer = StoredWriter(out)
         writer.put(version)
         writer.put(instance.text)
-        writer.put(push.origin)
-        put(push.record, to: &writer)
-        push.message.value.write(to: &writer)
+        writer.put(origin)
+        put(record, to: &writer)
+        message.value.write(to: &writer)
         return writer.count
     }
 
-    /// `nil` when the bytes are not what ``write(_:instance:to:)`` writes, or are a message of no service of
-    /// the list.
+    /// `nil` when the bytes are not what ``write(_:_:_:instance:to:)`` writes, or are a message of no service
+    /// of the list.
     static func readPush(
         _ bytes: UnsafeRawBufferPointer, _ services: PushServices
     ) -> (ConfiguredName, ProviderMessage)? {
