@@ -55,23 +55,26 @@ extension SQLiteWriter {
         let repeats = try pushes.map { try heldPush(of: $0.mark, now: now, db) }
         var admissions: [StoredAdmission] = []
         admissions.reserveCapacity(pushes.count)
-        for (push, held) in zip(pushes, repeats) {
-            if let held {
+        // In their places: a sequence of pairs copies each push once more.
+        for index in pushes.indices {
+            if let held = repeats[index] {
                 admissions.append(.repeated(of: held.id, first: held.first))
-            } else if try isGone(push, now: now, db) {
+            } else if try isGone(pushes[index].record, pushes[index].address, now: now, db) {
                 admissions.append(.gone)
             } else {
-                admissions.append(.owed(row: try insert(push, now: now, db), epoch: push.epoch))
+                let row = try insert(pushes[index], now: now, db)
+                admissions.append(.owed(row: row, epoch: pushes[index].epoch))
             }
         }
         return .committed(admissions)
     }
 
-    /// Whether its registration has ended since the push was made.
-    private func isGone(_ push: StoredPush, now: UnixTime, _ db: Database) throws -> Bool {
-        guard let record = push.record, recentChanges.mayHaveEnded(record, push.address, at: now)
-        else { return false }
-        return try !stands(record, push.address, db)
+    /// Whether a push's registration has ended since the push was made.
+    private func isGone(
+        _ record: Digest16?, _ address: Digest16?, now: UnixTime, _ db: Database
+    ) throws -> Bool {
+        guard let record, recentChanges.mayHaveEnded(record, address, at: now) else { return false }
+        return try !stands(record, address, db)
     }
 
     /// Makes the changes in order, judging each condition after the changes before it. Returns the index of
