@@ -117,8 +117,13 @@ extension Intake {
         var all: [Handed] = []
         taken.forEach { _, place, admission in
             guard let routed = place.lane, let admission else { return }
-            if case .gone = admission { return }
-            guard case .owed(let push) = admission else { return core.observer.repeated(routed.name) }
+            // Asked once: an admission is large, and each question copies it.
+            let push: OwedPush
+            switch admission {
+            case .owed(let owed): push = owed
+            case .repeated: return core.observer.repeated(routed.name)
+            case .gone: return
+            }
             let at = all.lastIndex { $0.routed === routed } ?? all.count
             if at == all.count {
                 all.append(Handed(routed: routed, lane: core.lane(routed.name) ?? routed))
