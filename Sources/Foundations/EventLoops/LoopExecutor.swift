@@ -12,11 +12,16 @@ package final class LoopExecutor: TaskExecutor {
     private struct State {
         // As long as tasks wait to run; each is a task that exists already, so the bound is theirs.
         var jobs: [UnownedJob] = []
+        /// Empty: the room of a turn that has ended, for the jobs that come during the next one.
+        var spare: [UnownedJob] = []
         /// A turn on the loop is ordered or under way.
         var hasTurn = false
     }
 
     private let state = Mutex(State())
+
+    /// Jobs of one turn whose room is kept, two lists of 16 KiB at most: more of them are a burst.
+    private static let keptRoom = 1_024
 
     package init(_ loop: any EventLoop) { self.loop = loop }
 
@@ -34,10 +39,15 @@ package final class LoopExecutor: TaskExecutor {
     /// Runs the jobs that have come so far. Later ones run after the loop's sockets have had their turn.
     private func turn() {
         var batch: [UnownedJob] = []
-        state.withLock { swap(&batch, &$0.jobs) }
+        state.withLock { state in
+            swap(&batch, &state.jobs)
+            swap(&state.jobs, &state.spare)
+        }
         let executor = asUnownedTaskExecutor()
         for job in batch { job.runSynchronously(on: executor) }
+        batch.removeAll(keepingCapacity: batch.count <= Self.keptRoom)
         let isMore = state.withLock { state in
+            swap(&batch, &state.spare)
             state.hasTurn = !state.jobs.isEmpty
             return state.hasTurn
         }
