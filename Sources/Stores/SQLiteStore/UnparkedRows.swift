@@ -75,15 +75,16 @@ extension Dictionary {
 /// Registrations that were changed lately. A push that was made from one of them before the change is checked
 /// again when it comes in; all others need no check.
 struct RecentChanges {
-    /// As many as are remembered by name, for a while, some megabytes; when there are more, every push is
-    /// looked at.
+    /// As many as are remembered by name, for a while, some two megabytes; when there are more, every push
+    /// is looked at.
     private static let most = 50_000
     /// Longer than any call is held, or under way.
     private static let span = Duration.seconds(120)
 
-    /// With the address that each has named since; `nil`: it no longer exists.
-    private var lately: [Digest16: Digest16?] = [:]
-    private var earlier: [Digest16: Digest16?] = [:]
+    /// With the address that each has named since; 0: it no longer exists. Of either, half of its keyed
+    /// digest: of two registrations that share one, the other is checked in vain.
+    private var lately: [UInt64: UInt64] = [:]
+    private var earlier: [UInt64: UInt64] = [:]
     private var began: UnixTime?
     private var isFull = false
     private var wasFull = false
@@ -91,7 +92,7 @@ struct RecentChanges {
     mutating func note(_ changes: [ChangedRegistration], at now: UnixTime) {
         turn(now)
         guard lately.count + changes.count <= Self.most else { return isFull = true }
-        for change in changes { lately[change.key] = .some(change.address) }
+        for change in changes { lately[change.key.low] = Self.half(change.address) }
     }
 
     /// Whether that registration may not stand any more as it did for somebody who found that address in it.
@@ -100,9 +101,11 @@ struct RecentChanges {
         turn(now)
         // The remembered address may be from before a change for which there was no room.
         guard !isFull, !wasFull else { return true }
-        guard let standing = lately[key] ?? earlier[key] else { return false }
-        return standing == nil || standing != address
+        guard let standing = lately[key.low] ?? earlier[key.low] else { return false }
+        return standing == 0 || standing != Self.half(address)
     }
+
+    private static func half(_ address: Digest16?) -> UInt64 { address.map { max($0.low, 1) } ?? 0 }
 
     /// Forgets what is old. A clock that was set back makes it remember for longer.
     private mutating func turn(_ now: UnixTime) {
