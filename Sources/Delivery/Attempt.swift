@@ -14,17 +14,20 @@ package struct Attempt: Sendable, Hashable {
         case elsewhere
     }
 
+    // In an order, and of sizes, that leave no gaps: thousands of them stay in memory.
     package let id: PushID
     package let lane: LaneName
-    /// From 1.
-    package let number: Int
-    package let sentAt: UnixTime
-    package let answeredAt: UnixTime
     /// After the protocol's own reading of the answer.
     package let outcome: OutcomeKind
+    private let count: Int32
+    package let sentAt: UnixTime
+    package let answeredAt: UnixTime
     /// The push service's literal word.
     package let reason: Reason
     package let next: Next
+
+    /// From 1.
+    package var number: Int { Int(count) }
 
     package init(
         id: PushID, lane: LaneName, number: Int, sentAt: UnixTime, answeredAt: UnixTime, outcome: OutcomeKind,
@@ -32,7 +35,7 @@ package struct Attempt: Sendable, Hashable {
     ) {
         self.id = id
         self.lane = lane
-        self.number = number
+        count = Int32(clamping: number)
         self.sentAt = sentAt
         self.answeredAt = answeredAt
         self.outcome = outcome
