@@ -153,19 +153,27 @@ final class FirstAttempts: Sendable {
         var withdrawn: Set<PushID> = []
         /// Pushes whose withdrawal is on its way to the store.
         var withdrawing: Set<PushID> = []
-        var recentOrder = Fifo<PushID>()
+        var recentOrder: Ring<PushID>
         /// Pushes that a reply has reported as pending, as many as recent outcomes: these are owed.
         var promised: Set<PushID> = []
-        var promisedOrder = Fifo<PushID>()
+        var promisedOrder: Ring<PushID>
         /// Pushes that have ended with their registrations while a reply waits for their withdrawal.
         var ended: Set<PushID> = []
         var isClosed = false
+
+        init(limits: DeliveryLimits) {
+            recentOrder = Ring(limits.recentOutcomes)
+            promisedOrder = Ring(limits.recentOutcomes)
+        }
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let limits: DeliveryLimits
 
-    init(limits: DeliveryLimits) { self.limits = limits }
+    init(limits: DeliveryLimits) {
+        self.limits = limits
+        state = Mutex(State(limits: limits))
+    }
 
     /// `nil` when too many replies wait already, or nobody is left who could answer them.
     func group(count: Int, deadline: ContinuousClock.Instant, undoing: [Change]? = nil) -> Group? {
@@ -268,8 +276,7 @@ final class FirstAttempts: Sendable {
         case .known(let known)?: state.recent[id] = .known(known)
         case .dropped?: state.recent[id] = .dropped
         }
-        state.recentOrder.append(id)
-        if state.recentOrder.count > limits.recentOutcomes, let oldest = state.recentOrder.popFirst() {
+        if let oldest = state.recentOrder.append(id) {
             state.recent[oldest] = nil
             if !state.withdrawn.isEmpty { state.withdrawn.remove(oldest) }
         }
@@ -289,10 +296,7 @@ final class FirstAttempts: Sendable {
     /// A reply leaves that reports it as pending.
     private func promise(_ id: PushID, _ state: inout State) {
         guard state.promised.insert(id).inserted else { return }
-        state.promisedOrder.append(id)
-        if state.promisedOrder.count > limits.recentOutcomes, let oldest = state.promisedOrder.popFirst() {
-            state.promised.remove(oldest)
-        }
+        if let oldest = state.promisedOrder.append(id) { state.promised.remove(oldest) }
     }
 
     /// Releases every reply, because nothing more will be sent.

@@ -21,12 +21,11 @@ struct LateEnds: Sendable {
 
     /// The epoch under which their rows were settled.
     private var known: [PushID: Int64] = [:]
-    private var inOrder = Fifo<PushID>()
+    private var inOrder: Ring<PushID>
     /// Durable pushes under way that were sent before without an answer: at most as many as are under way.
     private var repeats: [PushID: OwedPush] = [:]
-    private let limit: Int
 
-    init(limit: Int) { self.limit = limit }
+    init(limit: Int) { inOrder = Ring(limit) }
 
     var isEmpty: Bool { known.isEmpty }
 
@@ -41,9 +40,8 @@ struct LateEnds: Sendable {
     /// The push has ended, and its row is settled under this name.
     mutating func insert(_ push: OwedPush) {
         guard known.updateValue(push.epoch, forKey: push.id) == nil else { return }
-        inOrder.append(push.id)
         // Entries that were met are still in the order, which is at least as long as the table.
-        while inOrder.count > limit, let oldest = inOrder.popFirst() { known[oldest] = nil }
+        if let oldest = inOrder.append(push.id) { known[oldest] = nil }
     }
 
     /// What to do for a push that has ended in this way; `nil`: it has not. Each is met once.

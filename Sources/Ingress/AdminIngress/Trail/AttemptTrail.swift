@@ -8,7 +8,7 @@ import Synchronization
 /// does not push out the one fault that somebody asks about. Writing takes one short lock and one store into
 /// existing memory; nothing is allocated.
 package final class AttemptTrail: Sendable {
-    /// About 90 bytes each: together below 3 MiB, whatever the load.
+    /// About a hundred bytes each: together below 3 MiB, whatever the load.
     package static let acceptances = 8_192
     package static let faults = 16_384
 
