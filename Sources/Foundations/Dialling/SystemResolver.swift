@@ -72,7 +72,6 @@ package final class SystemResolver: HostResolver {
         self.patience = patience
         self.find = find
         pool = NIOThreadPool(numberOfThreads: threads)
-        pool.start()
     }
 
     /// The same for both families alone.
@@ -112,6 +111,9 @@ package final class SystemResolver: HostResolver {
         }
         guard isTaken else { return tell(job, []) }
         guard starts else { return }
+        // With the first look-up alone: a relay whose hosts are addresses, or whose peers name none, has no
+        // threads that wait.
+        pool.start()
         pool.submit { state in self.work(job, isActive: state == .active) }
     }
 
