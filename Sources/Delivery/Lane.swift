@@ -286,24 +286,9 @@ final class Lane<P: Provider>: LaneHandle {
         let answer = await provider.send(lease, on: slot)
         meter.answered(answer)
         if Breaker.provesCredential(answer) { credential.proved(in: name.environment) }
-        if core.mayTeach(entry) {
-            let heard = hear(answer, of: entry)
-            if heard.endsByFirstWord { return goBack(heard) }
-            switch await core.learned(from: answer, for: entry) {
-            case .nothing: finish(heard, learned: [])
-            case .change(let learned): finish(heard, learned: [learned])
-            case .goesOnInMemory(let other): goOn(heard) { other.take(over: $0) }
-            case .goesOn(let other):
-                goOn(heard) { moved in
-                    var moved = moved
-                    moved.push.lane = other.name
-                    moved.isMoved = true
-                    other.admit([moved], parked: [])
-                }
-            }
-        } else if let heard = end(entry, answer) {
-            return goBack(heard)
-        }
+        let goesBack =
+            if core.mayTeach(entry) { await teach(answer, of: entry) } else { ends(entry, answer) }
+        if goesBack { return }
         // Ends by cancellation too: a lane that stops listens no more.
         guard let late = answer.late, let word = await late.answer() else { return }
         await hear(late: word, of: entry)

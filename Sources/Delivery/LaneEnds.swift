@@ -9,6 +9,43 @@ extension Lane {
         return change { $0.heard(entry, answer, mayGoOn: mayGoOn, at: moment, random: random) }
     }
 
+    // Not part of `send`: while a push is under way, its task would hold the room for what follows.
+
+    /// Takes an answer that says which of the app's environments the address belongs to.
+    ///
+    /// - Returns: whether the push went back to the lane that it came from.
+    @inline(never)
+    func teach(_ answer: Answer, of entry: LaneQueue.Entry) async -> Bool {
+        let heard = hear(answer, of: entry)
+        if heard.endsByFirstWord {
+            goBack(heard)
+            return true
+        }
+        switch await core.learned(from: answer, for: entry) {
+        case .nothing: finish(heard, learned: [])
+        case .change(let learned): finish(heard, learned: [learned])
+        case .goesOnInMemory(let other): goOn(heard) { other.take(over: $0) }
+        case .goesOn(let other):
+            goOn(heard) { moved in
+                var moved = moved
+                moved.push.lane = other.name
+                moved.isMoved = true
+                other.admit([moved], parked: [])
+            }
+        }
+        return false
+    }
+
+    /// Takes an answer that teaches nothing.
+    ///
+    /// - Returns: whether the push went back to the lane that it came from.
+    @inline(never)
+    func ends(_ entry: LaneQueue.Entry, _ answer: Answer) -> Bool {
+        guard let heard = end(entry, answer) else { return false }
+        goBack(heard)
+        return true
+    }
+
     /// Decides what becomes of a push whose answer is recorded.
     ///
     /// - Parameter learned: what the answer has taught.

@@ -3,6 +3,7 @@ import PushModel
 /// Answers to requests that were given up (decision 0077).
 extension Lane {
     /// Such an answer has come; its push waits for a repeat, or has ended.
+    @inline(never)
     func hear(late answer: Answer, of entry: LaneQueue.Entry) async {
         meter.answered(answer)
         if Breaker.provesCredential(answer) { credential.proved(in: name.environment) }
