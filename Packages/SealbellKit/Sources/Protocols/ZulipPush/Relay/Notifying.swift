@@ -30,6 +30,16 @@ extension ZulipRelay {
                 return try pushes(items, found[...], devices[...], known.realm, references)
             }
         }
+        return try await notify(items, asked, credentials, references, known)
+    }
+
+    /// The same by what is stored. Not part of the other, as few calls come here, and all would hold the room
+    /// for what it keeps while it waits.
+    @inline(never)
+    private func notify<Item: NotifiedItem>(
+        _ items: [Item], _ asked: UUIDText, _ credentials: ServerCredentials, _ references: PushReferences?,
+        _ known: CallerMemory.Owner?
+    ) async throws(ZulipError) -> ZulipVerdict {
         var names = [serverKey(credentials), keys.realm(asked)]
         if let known {
             names.reserveCapacity(items.count + 2)

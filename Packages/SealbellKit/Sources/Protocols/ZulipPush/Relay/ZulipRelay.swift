@@ -113,6 +113,14 @@ package final class ZulipRelay: AnsweringRole {
     /// - Returns: what to push, write and answer.
     /// - Throws: the refusal to answer with; `.overloaded` when the store is out.
     package func receive(_ inbound: ZulipInbound) async throws(ZulipError) -> ZulipVerdict {
+        guard case .notify(let request) = inbound.call else { return try await receiveOther(inbound) }
+        return try await notify(request, try credentials(inbound), inbound.references)
+    }
+
+    /// Not part of ``receive(_:)``: nearly all requests are notifications, and each of their tasks would hold
+    /// some KiB for what the other calls keep while they wait.
+    @inline(never)
+    private func receiveOther(_ inbound: ZulipInbound) async throws(ZulipError) -> ZulipVerdict {
         switch inbound.call {
         case .signUp(let form): return try await signUp(form)
         case .transfer(let form): return try await transfer(form)
@@ -129,8 +137,7 @@ package final class ZulipRelay: AnsweringRole {
                         auditLog: server.lastAuditLog)))
         case .analytics(let form): return try await analytics(form, inbound)
         case .register(let form): return try await register(form, try credentials(inbound))
-        case .notify(let request):
-            return try await notify(request, try credentials(inbound), inbound.references)
+        case .notify: return try await receive(inbound)
         case .staleDevices(let form): return try await staleDevices(form, try credentials(inbound))
         case .legacyNotify(let tokens): return try await legacy(.legacyDeleted(tokens), inbound)
         case .legacyUnregister: return try await legacy(.done(ignored: []), inbound)
