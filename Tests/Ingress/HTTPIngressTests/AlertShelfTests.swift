@@ -105,12 +105,7 @@ struct AlertShelfTests {
             ways: AlertWays(sinks: sinks), journal: .silent, metrics: PrometheusMetrics(),
             world: clock.world(seed: 1), shelf: shelf)
         await port.inherit()
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await port.run() }
-            try await body(port)
-            group.cancelAll()
-            try await group.waitForAll()
-        }
+        try await beside(port.run) { try await body(port) }
     }
 
     @Test("The shelf holds what was told until its end was told")

@@ -105,8 +105,7 @@ struct AlertTests {
         let series = Series(
             name: "sealbell_alert", labels: ["alert": "lane_halted", "subject": "acme/apns/production"])
         #expect(try readMetrics(metrics.text()).values[series] == 1)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await port.run() }
+        try await beside(port.run) {
             // The reminder's timer, and the pause behind the failed attempt.
             await clock.sleepers(atLeast: 2)
             #expect(sink.told.value.count == 1)
@@ -114,8 +113,6 @@ struct AlertTests {
             await sink.told.until { $0.count == 2 }
             port.clear(halted.subject)
             await sink.told.until { $0.count == 3 }
-            group.cancelAll()
-            try await group.waitForAll()
         }
         #expect(sink.told.value.map(\.phase) == [.raised, .raised, .cleared])
         #expect(try readMetrics(metrics.text()).values[series] == 0)
@@ -148,8 +145,7 @@ struct AlertTests {
             world: clock.world(seed: 1))
         for number in 0..<50 { port.raise(.certificateExpiring(configured("l\(number)"), days: 3)) }
         #expect(spy.text.count == 50)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await port.run() }
+        try await beside(port.run) {
             await sink.told.until { $0.count >= 30 }
             #expect(sink.told.value[..<29].allSatisfy { $0.subject.kind == .certificateExpiring })
             #expect(sink.told.value[29].subject.kind == .muted)
@@ -159,8 +155,6 @@ struct AlertTests {
             port.raise(halted)
             await sink.told.until { $0.count >= 31 }
             #expect(sink.told.value[30].subject == halted.subject)
-            group.cancelAll()
-            try await group.waitForAll()
         }
         let untold = Series(name: "sealbell_alerts_untold_total", labels: [:])
         #expect(try readMetrics(metrics.text()).values[untold] == 20)
@@ -174,8 +168,7 @@ struct AlertTests {
         let port = AlertPort(
             ways: AlertWays(log: false, gauge: false, sinks: [old]), journal: spy.journal, metrics: metrics,
             world: ManualClock().world(seed: 1))
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await port.run() }
+        try await beside(port.run) {
             port.raise(halted)
             await old.told.until { !$0.isEmpty }
             #expect(spy.text.isEmpty && !metrics.text().contains("sealbell_alert{"))
@@ -190,8 +183,6 @@ struct AlertTests {
                         )
                 ])
             #expect(old.told.value.count == 1 && new.told.value.map(\.phase) == [.cleared])
-            group.cancelAll()
-            try await group.waitForAll()
         }
     }
 
@@ -204,8 +195,7 @@ struct AlertTests {
             ways: AlertWays(sinks: [sink]), journal: spy.journal, metrics: PrometheusMetrics(),
             world: clock.world(seed: 1))
         port.raise(.keyBesideDatabase)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await port.run() }
+        try await beside(port.run) {
             for _ in 0..<2 {
                 await clock.sleepers(atLeast: 2)
                 clock.advance(by: .seconds(5))
@@ -216,8 +206,6 @@ struct AlertTests {
                     == "warning alert not delivered alert=key_beside_database note= way=test code=refused "
                     + "status=410"
             )
-            group.cancelAll()
-            try await group.waitForAll()
         }
         #expect(sink.told.value.count == 3)
     }

@@ -171,12 +171,7 @@ struct ReachTests {
     private func failOnce(_ code: String, at endpoint: HTTP2Endpoint) async throws {
         let spy = LogSpy()
         let pool = try failingPool(endpoint, ManualClock(), spy)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await pool.run() }
-            await spy.until(contain: code)
-            group.cancelAll()
-            try await group.waitForAll()
-        }
+        try await beside(pool.run) { await spy.until(contain: code) }
     }
 
     private func failingPool(

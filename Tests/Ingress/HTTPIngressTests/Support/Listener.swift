@@ -68,18 +68,7 @@ func withListener<Result: Sendable>(
         journal: .silent, metrics: metrics, strained: strained, loadChanged: { load.changed() })
     let port = try await listener.open()
     let group = ServiceGroup(services: [listener], gracefulShutdownSignals: [], logger: silentLogger)
-    return try await withThrowingTaskGroup(of: Void.self) { tasks in
-        tasks.addTask { try await group.run() }
-        do {
-            let result = try await body(listener, port)
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
-            return result
-        } catch {
-            await group.triggerGracefulShutdown()
-            throw error
-        }
-    }
+    return try await beside(group.run, stop: group.triggerGracefulShutdown) { try await body(listener, port) }
 }
 
 extension ManualClock {

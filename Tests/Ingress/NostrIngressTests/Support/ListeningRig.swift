@@ -27,7 +27,7 @@ final class ListeningRig: Sendable {
     let client: WebSocketClient
     /// What the ingress notes of its relays, in order.
     let journal: AsyncStream<String>
-    private let pen: AsyncStream<String>.Continuation
+    private let pen: Journal
     private let inlet: AsyncStream<Taken>.Continuation
     private let count = Mutex(0)
     private let group = MultiThreadedEventLoopGroup.singleton
@@ -42,7 +42,7 @@ final class ListeningRig: Sendable {
         knobs(&configuration.knobs)
         key = .generate(.live)
         (taken, inlet) = AsyncStream.makeStream()
-        (journal, pen) = AsyncStream.makeStream()
+        (pen, journal) = Journal.notes()
         var bounds = WebSocketLimits()
         bounds.connectDeadline = .seconds(600)
         bounds.writeDeadline = .seconds(600)
@@ -86,12 +86,9 @@ final class ListeningRig: Sendable {
         metrics: any MetricsFactory = NOOPMetricsHandler.instance, take: NostrIngress.Take? = nil
     ) throws -> NostrIngress {
         guard let name = ConfiguredName("marmot-main") else { preconditionFailure("a good name") }
-        let journal = Journal { [pen] _, _, fields in
-            for (key, value) in fields where key == .note { pen.yield(value.logText) }
-        }
         return NostrIngress(
             name: name, settings: plan, client: client, membership: membership, limits: limits, world: .live,
-            journal: journal, metrics: metrics, take: take ?? self.take)
+            journal: pen, metrics: metrics, take: take ?? self.take)
     }
 
     var take: NostrIngress.Take {
@@ -114,21 +111,8 @@ final class ListeningRig: Sendable {
 
     /// Runs the ingress while `body` does, then stops it and the relays.
     func run(_ ingress: NostrIngress, _ body: () async throws -> Void) async throws {
-        do {
-            try await withThrowingTaskGroup(of: Void.self) { tasks in
-                tasks.addTask { try await ingress.run() }
-                do { try await body() } catch {
-                    ingress.stop()
-                    throw error
-                }
-                ingress.stop()
-                try await tasks.waitForAll()
-            }
-        } catch {
-            for relay in relays { await relay.stop() }
-            throw error
-        }
-        for relay in relays { await relay.stop() }
+        try await beside(
+            ingress.run, stop: ingress.stop, clean: { for relay in relays { await relay.stop() } }, body)
     }
 
     /// A wrap that a relay passes on; it opens for nobody.

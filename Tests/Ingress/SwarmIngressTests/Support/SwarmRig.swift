@@ -67,7 +67,7 @@ final class SwarmRig: Sendable {
     let space: Space
     let name: ConfiguredName
     private let inlet: AsyncStream<StoragePush>.Continuation
-    private let pen: AsyncStream<String>.Continuation
+    private let journal: Journal
     private let book = Mutex<[UInt64: MonitorRequest]>([:])
 
     init(_ configuration: SessionNetworkConfiguration = SessionNetworkConfiguration()) async throws {
@@ -75,7 +75,7 @@ final class SwarmRig: Sendable {
         try await network.start()
         seen = network.notes()
         (taken, inlet) = AsyncStream.makeStream()
-        (notes, pen) = AsyncStream.makeStream()
+        (journal, notes) = Journal.notes()
         registry = try await SealedMemory(.live).store
         name = try #require(ConfiguredName("session-main"))
         space = Space(name, "sub")
@@ -135,9 +135,6 @@ final class SwarmRig: Sendable {
         let endpoint = try #require(daemon ?? network.daemonEndpoint)
         let settings = SwarmSettings(
             daemon: try #require(DaemonAddress(endpoint)), pair: pair, space: space)
-        let journal = Journal { [pen] _, _, fields in
-            for (key, value) in fields where key == .note { pen.yield(value.logText) }
-        }
         return SwarmIngress(
             name: name, settings: settings, registry: registry, bell: own ?? bell, membership: membership,
             limits: limits, world: .live, journal: journal, metrics: metrics, parse: { self.parse($0) },
@@ -146,21 +143,13 @@ final class SwarmRig: Sendable {
 
     /// Runs the link while `body` does, then stops it and the network.
     func run(_ ingresses: SwarmIngress..., body: () async throws -> Void) async throws {
-        do {
-            try await withThrowingTaskGroup(of: Void.self) { tasks in
-                for ingress in ingresses { tasks.addTask { try await ingress.run() } }
-                do { try await body() } catch {
-                    for ingress in ingresses { ingress.stop() }
-                    throw error
+        try await beside(
+            {
+                try await withThrowingTaskGroup(of: Void.self) { tasks in
+                    for ingress in ingresses { tasks.addTask { try await ingress.run() } }
+                    try await tasks.waitForAll()
                 }
-                for ingress in ingresses { ingress.stop() }
-                try await tasks.waitForAll()
-            }
-        } catch {
-            await network.stop()
-            throw error
-        }
-        await network.stop()
+            }, stop: { for ingress in ingresses { ingress.stop() } }, clean: network.stop, body)
     }
 
     /// Waits until so many watches were taken by each of these nodes.

@@ -46,9 +46,9 @@ final class WakuRig: Sendable {
         try await node.start()
         web = HTTPSFetch(group: group, world: .live)
         let inlet: AsyncStream<WakuArrival>.Continuation
-        let pen: AsyncStream<String>.Continuation
         (taken, inlet) = AsyncStream.makeStream()
-        (journal, pen) = AsyncStream.makeStream()
+        let (pen, notes) = Journal.notes()
+        journal = notes
         let tally = Noted<[String]>([])
         self.tally = tally
         guard let name = ConfiguredName("status-main") else { preconditionFailure("a good name") }
@@ -63,9 +63,7 @@ final class WakuRig: Sendable {
             metrics: NOOPMetricsHandler.instance)
         ingress = WakuIngress(
             beside: outlet, topics: topics, limits: limits, world: ahead.world,
-            journal: Journal { _, _, fields in
-                for (key, value) in fields where key == .note { pen.yield(value.logText) }
-            },
+            journal: pen,
             take: take ?? note)
         if knows { topics.begin(with: [Self.followed]) }
     }
@@ -109,21 +107,7 @@ final class WakuRig: Sendable {
 
     /// Runs the ingress while `body` does, then stops it and the node.
     func run(_ body: () async throws -> Void) async throws {
-        do {
-            try await withThrowingTaskGroup(of: Void.self) { tasks in
-                tasks.addTask { try await self.ingress.run() }
-                do { try await body() } catch {
-                    ingress.stop()
-                    throw error
-                }
-                ingress.stop()
-                try await tasks.waitForAll()
-            }
-        } catch {
-            await node.stop()
-            throw error
-        }
-        await node.stop()
+        try await beside(ingress.run, stop: ingress.stop, clean: { await node.stop() }, body)
     }
 
     /// A message of now; no two have one timestamp.

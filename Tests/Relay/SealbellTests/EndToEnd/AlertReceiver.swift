@@ -64,12 +64,7 @@ final class AlertReceiver: Sendable {
         let port = try await receiver.listener.open()
         let text =
             "  webhook: { url: \"https://localhost:\(port)/hook\", secret_file: hook.secret }\n"
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await receiver.listener.run() }
-            try await body(receiver, text)
-            group.cancelAll()
-            try await group.waitForAll()
-        }
+        try await beside(receiver.listener.run) { try await body(receiver, text) }
     }
 
     /// The phases told of one subject, in order.

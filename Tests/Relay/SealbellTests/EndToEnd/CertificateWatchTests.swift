@@ -49,8 +49,7 @@ struct CertificateWatchTests {
         let configuration = try configuration(folder, tls: true)
         watch.adopt(configuration)
         #expect(port.raised.isEmpty && watch.days().map(\.days) == [16])
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await watch.run() }
+        try await beside(watch.run) {
             await clock.sleepers(atLeast: 1)
             clock.advance(by: .seconds(2 * Self.day))
             await clock.sleepers(atLeast: 1)
@@ -58,8 +57,6 @@ struct CertificateWatchTests {
             clock.advance(by: .seconds(14 * Self.day))
             await clock.sleepers(atLeast: 1)
             #expect(port.raised.map(\.sentence) == [Alert.certificateExpiring(name, days: 0).sentence])
-            group.cancelAll()
-            try await group.waitForAll()
         }
         // On the disk alone a fresh one helps nobody.
         try Self.put(Self.authority(endingIn: 90, from: clock.now), folder.path)

@@ -40,8 +40,7 @@ struct HeapTests {
         let keeper = HeapKeeper(
             world: clock.world(seed: 1), resident: { resident.value },
             trim: { trims.change { $0 += 1 } }, unmapStart: { unmaps.change { $0 += 1 } })
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await keeper.run() }
+        try await beside(keeper.run) {
             for bytes in [90 << 20, 90 << 20, 90 << 20] {
                 await clock.sleepers(atLeast: 1)
                 resident.set(bytes)
@@ -50,8 +49,6 @@ struct HeapTests {
             await clock.sleepers(atLeast: 1)
             #expect(trims.value == 1)
             #expect(unmaps.value == 1, "once, behind the start")
-            group.cancelAll()
-            try await group.waitForAll()
         }
     }
 

@@ -187,21 +187,9 @@ final class RelayStage: Sendable {
         let group = ServiceGroup(
             services: Clockwork.marked(relay.services),
             logger: silentLogger)
-        let result: Result<Void, any Error>
-        do {
-            result = try await withThrowingTaskGroup(of: Void.self) { tasks in
-                tasks.addTask { try await group.run() }
-                let outcome: Result<Void, any Error>
-                do { outcome = .success(try await body(running)) } catch { outcome = .failure(error) }
-                await group.triggerGracefulShutdown()
-                try await tasks.waitForAll()
-                return outcome
-            }
-        } catch {
-            result = .failure(error)
+        try await beside(group.run, stop: group.triggerGracefulShutdown, clean: relay.close) {
+            try await body(running)
         }
-        await relay.close()
-        try result.get()
     }
 }
 

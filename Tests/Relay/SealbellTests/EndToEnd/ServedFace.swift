@@ -15,13 +15,6 @@ extension HTTPFace {
             metrics: sharedMetrics)
         let port = try await listener.open()
         let group = ServiceGroup(services: [listener], gracefulShutdownSignals: [], logger: silentLogger)
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await group.run() }
-            let outcome: Result<Void, any Error>
-            do { outcome = .success(try await body(port)) } catch { outcome = .failure(error) }
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
-            try outcome.get()
-        }
+        try await beside(group.run, stop: group.triggerGracefulShutdown) { try await body(port) }
     }
 }
