@@ -153,10 +153,12 @@ private func syncFolder(of path: String) throws(FileFault) {
 /// For a file of keys, certificates or a service account; none comes near it.
 let credentialLimitBytes = 1 << 20
 
-/// Writes a file that its owner alone may read, in the place of one that may be there.
-func replaceFile(_ file: String, _ text: Secret) throws(CommandFailure) {
+/// Writes a file that its owner alone may read.
+///
+/// - Parameter replacing: in the place of one that may be there; otherwise such a one is a fault.
+func writeSecret(_ file: String, _ text: Secret, replacing: Bool = true) throws(CommandFailure) {
     do throws(FileFault) {
-        try text.reveal { (bytes) throws(FileFault) in try writeFile(file, bytes, replacing: true) }
+        try text.reveal { (bytes) throws(FileFault) in try writeFile(file, bytes, replacing: replacing) }
     } catch {
         throw CommandFailure(.failed, "\(file): \(error.sentence)")
     }

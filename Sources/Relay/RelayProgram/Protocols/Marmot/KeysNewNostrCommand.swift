@@ -19,16 +19,6 @@ struct KeysNewNostrCommand: SealbellCommand {
     var json = false
 
     func run(_ shell: Shell) async throws -> Ending {
-        let path = joinPath(shell.facts.workingDirectory, file)
-        let pair = Secp256k1KeyPair.generate(shell.world)
-        do throws(FileFault) {
-            let text = NostrKeyFile.text(pair)
-            try text.reveal { raw throws(FileFault) in try writeFile(path, raw, replacing: false) }
-        } catch {
-            throw CommandFailure(.failed, "\(path): \(error.sentence)")
-        }
-        let key = pair.publicKey.hex
-        shell.out(json ? try jsonText(["public_key": key, "file": path]) : key)
-        return .done
+        try NostrKeyFile.make(file, json: json, shell, publicText: \.publicKey.hex)
     }
 }

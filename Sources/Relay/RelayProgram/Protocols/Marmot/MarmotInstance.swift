@@ -67,10 +67,7 @@ final class MarmotInstance: HostedInstance {
     private static func keys(_ settings: MarmotSettings) throws(CommandFailure) -> [Secp256k1KeyPair] {
         var keys: [Secp256k1KeyPair] = []
         for file in [settings.keyFile] + settings.oldKeyFiles {
-            let bytes = try CredentialShelf.read(file)
-            do throws(NostrKeyFile.Fault) { keys.append(try NostrKeyFile.parse(bytes)) } catch {
-                throw CommandFailure(.configuration, "\(file): \(error.sentence)")
-            }
+            keys.append(try NostrKeyFile.read(file))
         }
         guard Set(keys.map(\.publicKey)).count == keys.count else {
             throw CommandFailure(

@@ -61,7 +61,7 @@ extension MarmotSettings: InstanceSettings {
     }
 
     func makeSandboxKeys() throws(CommandFailure) {
-        try writeKeysOnce(keyFile, NostrKeyFile.limitBytes) { NostrKeyFile.text(.generate(.live)) }
+        try NostrKeyFile.make(once: keyFile, .generate(.live))
     }
 }
 
@@ -69,15 +69,14 @@ extension InstanceConfiguration {
     var marmot: MarmotSettings? { settings as? MarmotSettings }
 }
 
+/// The private key of a notification server.
+enum NostrKeyFile: Secp256k1KeyFile {
+    typealias Fault = Secp256k1KeyFault<Self>
+    static let command = "nostr"
+}
+
 extension FileContent {
-    static let nostrKey = FileContent(words: "a Nostr key", inSandbox: .madeOnce) { bytes, _ in
-        do throws(NostrKeyFile.Fault) {
-            _ = try NostrKeyFile.parse(bytes)
-            return nil
-        } catch {
-            return error.sentence
-        }
-    }
+    static let nostrKey = NostrKeyFile.content("a Nostr key", inSandbox: .madeOnce)
 }
 
 extension InstanceReader {

@@ -45,18 +45,11 @@ struct NextcloudInstance: HostedInstance {
     private static func policy(_ settings: NextcloudSettings) throws(CommandFailure) -> NextcloudPolicy {
         NextcloudPolicy(
             subscriptionKeys: try settings.subscriptionKeysFile.map { (file) throws(CommandFailure) in
-                try subscriptionKeys(file)
+                try SubscriptionKeysFile.read(file)
             } ?? [],
             missingDelete: settings.missingDevice == .accept ? .success : .forbidden,
             newKey: settings.newKey == .token ? .byToken : .byProof,
             provenServers: settings.proof)
-    }
-
-    private static func subscriptionKeys(_ path: String) throws(CommandFailure) -> [Secret] {
-        let file = try CredentialShelf.read(path)
-        do throws(SubscriptionKeysFile.Fault) { return try SubscriptionKeysFile.parse(file) } catch {
-            throw CommandFailure(.configuration, "\(path): \(error.sentence)")
-        }
     }
 
     var override: (@Sendable (Answer) -> Outcome?)? { { NextcloudRelay.override($0) } }

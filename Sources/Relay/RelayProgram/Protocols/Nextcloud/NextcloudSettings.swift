@@ -54,14 +54,7 @@ extension InstanceConfiguration {
 }
 
 extension FileContent {
-    static let subscriptionKeys = FileContent(words: "subscription keys") { bytes, _ in
-        do throws(SubscriptionKeysFile.Fault) {
-            _ = try SubscriptionKeysFile.parse(bytes)
-            return nil
-        } catch {
-            return error.sentence
-        }
-    }
+    static let subscriptionKeys = SubscriptionKeysFile.content("subscription keys")
 }
 
 extension InstanceReader {

@@ -2,8 +2,8 @@ import PushModel
 
 /// The keys that Nextcloud servers may show: one a line; blank lines and lines that begin with `#` are
 /// comments.
-enum SubscriptionKeysFile {
-    enum Fault: String, Error, Sendable, CaseIterable {
+enum SubscriptionKeysFile: SecretFile {
+    enum Fault: String, SecretFileFault, Sendable, CaseIterable {
         case empty, malformed, tooMany
 
         var sentence: String {

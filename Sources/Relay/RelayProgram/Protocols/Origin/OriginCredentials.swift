@@ -44,10 +44,6 @@ enum OriginCredentials {
         writer.key("zulip_org_key")
         key.reveal { writer.string(escaped: $0) }
         writer.endObject()
-        do throws(FileFault) {
-            try writer.takeSecret().reveal { bytes throws(FileFault) in
-                try writeFile(file, bytes, replacing: true)
-            }
-        } catch { throw CommandFailure(.failed, "\(file): \(error.sentence)") }
+        try writeSecret(file, writer.takeSecret())
     }
 }

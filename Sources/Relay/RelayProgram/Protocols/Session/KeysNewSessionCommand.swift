@@ -45,12 +45,7 @@ struct KeysNewSessionCommand: SealbellCommand {
     /// - Returns: the public key in hexadecimal.
     private func make(_ path: String, _ world: World) throws(CommandFailure) -> String {
         let pair = X25519KeyPair.generate(world)
-        do throws(FileFault) {
-            let text = SessionKeyFile.text(pair)
-            try text.reveal { raw throws(FileFault) in try writeFile(path, raw, replacing: false) }
-        } catch {
-            throw CommandFailure(.failed, "\(path): \(error.sentence)")
-        }
+        try writeSecret(path, SessionKeyFile.text(pair), replacing: false)
         return Hex.encode(pair.publicKey)
     }
 }

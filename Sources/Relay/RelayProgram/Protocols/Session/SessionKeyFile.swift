@@ -4,8 +4,8 @@ import WireFormats
 
 /// A private key of X25519 in a file, as deployed push servers keep theirs: 64 hexadecimal digits and a line
 /// break if need be, or the 32 bytes themselves. We write digits.
-enum SessionKeyFile {
-    enum Fault: String, Error, Sendable, CaseIterable {
+enum SessionKeyFile: WrittenSecretFile {
+    enum Fault: String, SecretFileFault, Sendable, CaseIterable {
         case wrongSize, notHex
 
         var sentence: String {
@@ -53,7 +53,7 @@ enum SessionKeyFile {
         if isRehearsal {
             guard isThere(path) else { return .generate(world) }
         } else {
-            try writeKeysOnce(path, limitBytes) { text(.generate(world)) }
+            try make(once: path, .generate(world))
         }
         return try read(path)
     }
@@ -63,13 +63,5 @@ enum SessionKeyFile {
             return error != .missing
         }
         return true
-    }
-
-    /// - Throws: `CommandFailure` that names the file.
-    static func read(_ path: String) throws(CommandFailure) -> X25519KeyPair {
-        let bytes = try CredentialShelf.read(path)
-        do throws(Fault) { return try parse(bytes) } catch {
-            throw CommandFailure(.configuration, "\(path): \(error.sentence)")
-        }
     }
 }

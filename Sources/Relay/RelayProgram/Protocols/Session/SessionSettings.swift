@@ -58,9 +58,7 @@ extension SessionSettings: InstanceSettings {
     var descriptors: Int { (nodes + 1) * SwarmLimits.filesPerPeer }
 
     func makeSandboxKeys() throws(CommandFailure) {
-        try writeKeysOnce(onionKeyFile, SessionKeyFile.limitBytes) {
-            SessionKeyFile.text(.generate(.live))
-        }
+        try SessionKeyFile.make(once: onionKeyFile, .generate(.live))
     }
 }
 
@@ -69,12 +67,5 @@ extension InstanceConfiguration {
 }
 
 extension FileContent {
-    static let onionKey = FileContent(words: "an onion key", inSandbox: .madeOnce) { bytes, _ in
-        do throws(SessionKeyFile.Fault) {
-            _ = try SessionKeyFile.parse(bytes)
-            return nil
-        } catch {
-            return error.sentence
-        }
-    }
+    static let onionKey = SessionKeyFile.content("an onion key", inSandbox: .madeOnce)
 }

@@ -56,7 +56,7 @@ extension StatusInstanceSettings: InstanceSettings {
     }
 
     func makeSandboxKeys() throws(CommandFailure) {
-        try writeKeysOnce(keyFile, StatusKeyFile.limitBytes) { StatusKeyFile.text(.generate(.live)) }
+        try StatusKeyFile.make(once: keyFile, .generate(.live))
     }
 }
 

@@ -4,8 +4,8 @@ import WireFormats
 
 /// `bouncer.keys`: a JSON object, public key to private key, both in base64, as the deployed bouncer keeps it
 /// (docs/conformance/zulip.md). Rotation adds a pair and keeps the old one until few old apps remain.
-enum BouncerKeysFile {
-    enum Fault: String, Error, Sendable, CaseIterable {
+enum BouncerKeysFile: WrittenSecretFile {
+    enum Fault: String, SecretFileFault, Sendable, CaseIterable {
         case notAnObject, badKey, pairsDoNotMatch, repeatedKey, empty, tooMany
 
         var sentence: String {

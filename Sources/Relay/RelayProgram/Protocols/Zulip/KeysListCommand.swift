@@ -70,7 +70,7 @@ struct KeysRetireCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let path = try BouncerKeysFile.path(place.instance, shell.load(options.request()))
-        let pairs = try read(path)
+        let pairs = try BouncerKeysFile.read(path)
         let kept = pairs.filter { Base64.text($0.publicKey) != publicKey }
         guard kept.count < pairs.count else {
             throw CommandFailure(.failed, "\(path): the file has no such key.")
@@ -80,12 +80,7 @@ struct KeysRetireCommand: SealbellCommand {
                 .failed, "It is the only key: without one no device can register. Add another one first.")
         }
         let recent = try await recentUses(shell)
-        do throws(FileFault) {
-            let text = BouncerKeysFile.text(kept)
-            try text.reveal { raw throws(FileFault) in try writeFile(path, raw, replacing: true) }
-        } catch {
-            throw CommandFailure(.failed, "\(path): \(error.sentence)")
-        }
+        try writeSecret(path, BouncerKeysFile.text(kept))
         if adminListener.json {
             shell.out(
                 try jsonText(["public_key": publicKey, "file": path, "recent": recent.map(String.init) ?? ""])
@@ -113,12 +108,5 @@ struct KeysRetireCommand: SealbellCommand {
             .failed,
             "\(recent) registrations used this key in the last \(ZulipLimits.keyUseDays) days, the last on "
                 + "\(last): their apps could not register any more. Wait, or say --anyway.")
-    }
-
-    private func read(_ path: String) throws(CommandFailure) -> [X25519KeyPair] {
-        let bytes = try CredentialShelf.read(path)
-        do throws(BouncerKeysFile.Fault) { return try BouncerKeysFile.parse(bytes) } catch {
-            throw CommandFailure(.configuration, "\(path): \(error.sentence)")
-        }
     }
 }

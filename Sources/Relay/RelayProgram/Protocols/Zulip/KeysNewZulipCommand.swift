@@ -43,12 +43,7 @@ struct KeysNewZulipCommand: SealbellCommand {
         let made = X25519KeyPair.generate(shell.world)
         let publicKey = Base64.text(made.publicKey)
         pairs.append(made)
-        do throws(FileFault) {
-            let text = BouncerKeysFile.text(pairs)
-            try text.reveal { raw throws(FileFault) in try writeFile(path, raw, replacing: true) }
-        } catch {
-            throw CommandFailure(.failed, "\(path): \(error.sentence)")
-        }
+        try writeSecret(path, BouncerKeysFile.text(pairs))
         shell.out(json ? try jsonText(["public_key": publicKey, "file": path]) : publicKey)
         return .done
     }

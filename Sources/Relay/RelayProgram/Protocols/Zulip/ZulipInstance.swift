@@ -19,7 +19,7 @@ struct ZulipInstance: HostedInstance {
         on ground: HostingGround
     ) throws(CommandFailure) {
         name = instance.name
-        let keys = try Self.keys(settings.keysFile)
+        let keys = BouncerKeys(try BouncerKeysFile.read(settings.keysFile))
         publicKeys = keys.publicKeys
         servers = ZulipServers(name, ground.registry, world: ground.world)
         let admission: ZulipAdmission =
@@ -42,13 +42,6 @@ struct ZulipInstance: HostedInstance {
                 relay, of: name, intake: ground.delivery.intake,
                 pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,
                 note: { notes.count($0) }), events: ground.events)
-    }
-
-    private static func keys(_ path: String) throws(CommandFailure) -> BouncerKeys {
-        let file = try CredentialShelf.read(path)
-        do throws(BouncerKeysFile.Fault) { return BouncerKeys(try BouncerKeysFile.parse(file)) } catch {
-            throw CommandFailure(.configuration, "\(path): \(error.sentence)")
-        }
     }
 
     /// The words of the instance's apps that have their own.

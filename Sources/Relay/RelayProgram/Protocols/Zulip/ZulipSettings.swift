@@ -41,7 +41,7 @@ extension ZulipSettings: InstanceSettings {
     func app(for service: PushService) -> ConfiguredName? { service == .fcm ? fcmApp : nil }
 
     func makeSandboxKeys() throws(CommandFailure) {
-        try writeKeysOnce(keysFile, BouncerKeysFile.limitBytes) { BouncerKeysFile.text([.generate(.live)]) }
+        try BouncerKeysFile.make(once: keysFile, [.generate(.live)])
     }
 }
 
@@ -50,14 +50,7 @@ extension InstanceConfiguration {
 }
 
 extension FileContent {
-    static let bouncerKeys = FileContent(words: "bouncer keys", inSandbox: .madeOnce) { bytes, _ in
-        do throws(BouncerKeysFile.Fault) {
-            _ = try BouncerKeysFile.parse(bytes)
-            return nil
-        } catch {
-            return error.sentence
-        }
-    }
+    static let bouncerKeys = BouncerKeysFile.content("bouncer keys", inSandbox: .madeOnce)
 }
 
 extension InstanceReader {

@@ -129,7 +129,7 @@ enum PlayedMarker {
                 throw CommandFailure(.failed, "\(file): \(error.sentence)")
             }
             let marker = ZulipLogin.newMarker()
-            try replaceFile(file, marker.hexDigits)
+            try writeSecret(file, marker.hexDigits)
             return marker
         }
         guard let marker = kept.trimmed.fromHex, (16...64).contains(marker.count) else {

@@ -1,0 +1,97 @@
+import PushModel
+import Secp256k1Keys
+import WireFormats
+
+/// What is wrong with the bytes of a file, as a sentence for an operator.
+protocol SecretFileFault: Error { var sentence: String { get } }
+
+/// A file of secrets that an instance reads.
+protocol SecretFile: Sendable {
+    associatedtype Value
+    associatedtype Fault: SecretFileFault
+
+    static func parse(_ bytes: Secret) throws(Fault) -> Value
+}
+
+/// One that we write, too.
+protocol WrittenSecretFile: SecretFile {
+    static var limitBytes: Int { get }
+    /// The file's text.
+    static func text(_ value: Value) -> Secret
+}
+
+extension SecretFile {
+    /// - Throws: `CommandFailure` that names the file.
+    static func read(_ path: String) throws(CommandFailure) -> Value {
+        let bytes = try CredentialShelf.read(path)
+        do throws(Fault) { return try parse(bytes) } catch {
+            throw CommandFailure(.configuration, "\(path): \(error.sentence)")
+        }
+    }
+
+    static func content(_ words: StaticString, inSandbox: FileContent.InSandbox = .needed) -> FileContent {
+        FileContent(words: words, inSandbox: inSandbox) { bytes, _ in
+            do throws(Fault) { _ = try parse(bytes) } catch { return error.sentence }
+            return nil
+        }
+    }
+}
+
+extension WrittenSecretFile {
+    /// Writes it where there is none yet.
+    ///
+    /// - Throws: `CommandFailure` that names the file.
+    static func make(once path: String, _ value: @autoclosure () -> Value) throws(CommandFailure) {
+        try writeKeysOnce(path, limitBytes) { text(value()) }
+    }
+}
+
+// MARK: Keys of secp256k1
+
+/// Who makes key files.
+protocol KeyMaker {
+    /// That makes one: `sealbell keys new …`.
+    static var command: String { get }
+}
+
+/// A private key as deployed servers take theirs: 64 hex digits, and a line break if need be.
+protocol Secp256k1KeyFile: WrittenSecretFile, KeyMaker
+where Value == Secp256k1KeyPair, Fault == Secp256k1KeyFault<Self> {}
+
+enum Secp256k1KeyFault<Maker: KeyMaker>: String, SecretFileFault, Sendable, CaseIterable {
+    case notHex, badKey
+
+    var sentence: String {
+        switch self {
+        case .notHex:
+            "The file must hold 64 hexadecimal digits alone; sealbell keys new \(Maker.command) makes one."
+        case .badKey: "The file's number is no private key of secp256k1."
+        }
+    }
+}
+
+extension Secp256k1KeyFile {
+    static var limitBytes: Int { 1 << 10 }
+
+    static func parse(_ bytes: Secret) throws(Fault) -> Secp256k1KeyPair {
+        let text = bytes.trimmed
+        guard text.count == 2 * Secp256k1KeyPair.secretBytes, let scalar = text.fromHex else {
+            throw .notHex
+        }
+        do { return try Secp256k1KeyPair(secret: scalar) } catch { throw .badKey }
+    }
+
+    static func text(_ pair: Secp256k1KeyPair) -> Secret { pair.secret.hexLine }
+
+    /// Makes a file that is not there yet, and says the public half of its key.
+    static func make(
+        _ file: String, json: Bool, _ shell: Shell, publicText: (Secp256k1KeyPair) -> String
+    ) throws -> Ending {
+        let path = joinPath(shell.facts.workingDirectory, file)
+        let pair = Secp256k1KeyPair.generate(shell.world)
+        try writeSecret(path, text(pair), replacing: false)
+        let key = publicText(pair)
+        shell.out(json ? try jsonText(["public_key": key, "file": path]) : key)
+        return .done
+    }
+}
