@@ -156,7 +156,7 @@ package actor FCMCredential {
     }
 
     private func backOff(_ fault: FCMCredentialFault, floor: Duration?) -> FCMCredentialFault {
-        let ceiling = min(Self.backoffCap, Self.backoffBase * (1 << min(faults, 20)))
+        let ceiling = Self.backoffBase.doubled(faults, atMost: Self.backoffCap)
         let jittered = Duration.milliseconds(world.random(below: max(1, ceiling.wholeMilliseconds)))
         faults += 1
         self.fault = fault

@@ -176,11 +176,9 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
             return
         }
         guard !proved else { return }
-        let doublings = min(failures, 20)
+        let ceiling = options.backoffBase.doubled(failures, atMost: options.backoffCap)
         failures += 1
-        let ceiling = min(options.backoffCap, options.backoffBase * (1 << doublings))
-        let share = Double(random >> 11) / Double(UInt64(1) << 53)
-        let wait = now + ceiling * share
+        let wait = now + ceiling.part(random)
         openNotBefore = max(openNotBefore ?? wait, wait)
     }
 

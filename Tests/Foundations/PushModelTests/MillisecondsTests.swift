@@ -40,4 +40,14 @@ import Testing
         #expect(Duration.milliseconds(Int64.min).wholeMilliseconds == .min)
         #expect((UnixTime(milliseconds: 5) + .seconds(Int64.max)).milliseconds == .max)
     }
+
+    @Test("A span doubles up to its bound, and its random parts go from nothing to the whole")
+    func waits() {
+        let (base, cap) = (Duration.seconds(1), Duration.seconds(60))
+        let spans = (-1...7).map { base.doubled($0, atMost: cap) }
+        #expect(spans == [1, 1, 2, 4, 8, 16, 32, 60, 60].map { .seconds($0) })
+        #expect(base.doubled(.max, atMost: cap) == cap)
+        #expect(cap.part(0) == .zero && cap.part(1 << 63) == .seconds(30))
+        #expect(cap.part(.max) < cap && cap.part(.max) > .milliseconds(59_999))
+    }
 }

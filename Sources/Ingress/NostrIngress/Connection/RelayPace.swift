@@ -46,24 +46,13 @@ struct RelayPace: Sendable {
 
     mutating func afterFinalRefusal() -> Duration {
         finalRefusals += 1
-        return Self.doubled(limits.firstRefusalRest, finalRefusals, atMost: limits.refusalRest)
+        return limits.firstRefusalRest.doubled(finalRefusals - 1, atMost: limits.refusalRest)
     }
 
     /// The relay has granted the subscription.
     mutating func granted() { finalRefusals = 0 }
 
-    /// A span that doubles with each time.
-    ///
-    /// - Parameter times: 1 and more.
-    static func doubled(_ span: Duration, _ times: Int, atMost most: Duration) -> Duration {
-        min(span * (1 << min(max(0, times - 1), 20)), most)
-    }
-
-    private var eager: Duration {
-        let half = limits.eagerRedial / 2
-        // The upper 53 bits are as many as fit a fraction.
-        return half + half * (Double(random() >> 11) / Double(1 << 53))
-    }
+    private var eager: Duration { limits.eagerRedial / 2 + (limits.eagerRedial / 2).part(random()) }
 
     private mutating func later() -> Duration {
         failures += 1

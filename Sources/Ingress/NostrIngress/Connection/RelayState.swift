@@ -360,7 +360,7 @@ package struct RelayState: Sendable {
         guard session.noticeRestUntil.map({ $0 <= now }) ?? true else { return [] }
         session.noticeAsks += 1
         session.noticeRestUntil =
-            now + RelayPace.doubled(limits.firstNoticeRest, session.noticeAsks, atMost: limits.noticeRest)
+            now + limits.firstNoticeRest.doubled(session.noticeAsks - 1, atMost: limits.noticeRest)
         self.session = session
         return subscribe(now)
     }

@@ -244,7 +244,7 @@ package final class NostrIngress: Service {
             for relay in relays where await relay.isDeaf { isOneDeaf = true }
             losses = isOneDeaf ? losses + 1 : 0
             if isOneDeaf {
-                wait = RelayPace.doubled(limits.selfTestAgain, losses, atMost: limits.selfTestEvery)
+                wait = limits.selfTestAgain.doubled(losses - 1, atMost: limits.selfTestEvery)
             }
         }
     }

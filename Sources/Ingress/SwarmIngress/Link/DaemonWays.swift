@@ -34,8 +34,7 @@ struct DaemonWays {
     /// one is reached in the end, whatever their order.
     var share: Duration {
         let part = span / max(1, count)
-        // Shifted no further than a part can be longer than a silence, whatever both are.
-        return count < 2 ? part : min(dialling.limits.silence * (1 << min(rounds, 20)), part)
+        return count < 2 ? part : dialling.limits.silence.doubled(rounds, atMost: part)
     }
 
     /// Begins to look an endpoint's name up.

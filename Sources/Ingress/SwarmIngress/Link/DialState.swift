@@ -56,13 +56,13 @@ struct DialState: Sendable {
     ) {
         if case .connected(let since) = phase, now - since >= limits.steady {
             failures = 0
-            phase = .resting(until: now + Self.spread(limits.eagerRedial / 2, random()))
+            phase = .resting(until: now + limits.eagerRedial / 2 + (limits.eagerRedial / 2).part(random()))
             return
         }
         let rest = ladder[min(failures, ladder.count - 1)]
         failures += 1
         // Nodes that were lost together must not come back at the same moment.
-        phase = .resting(until: now + rest + Self.spread(rest / 4, random()) - rest / 4)
+        phase = .resting(until: now + rest + (rest / 4).part(random()))
     }
 
     /// Whether its time has come: to wait for a place, or to be given up.
@@ -75,10 +75,4 @@ struct DialState: Sendable {
     }
 
     enum Due { case rested, late }
-
-    /// A span between once and twice the given one.
-    private static func spread(_ span: Duration, _ random: UInt64) -> Duration {
-        // The upper 53 bits are as many as fit a fraction.
-        span + span * (Double(random >> 11) / Double(1 << 53))
-    }
 }

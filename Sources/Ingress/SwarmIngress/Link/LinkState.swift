@@ -304,8 +304,7 @@ package struct LinkState: ~Copyable {
     /// When the watches that are shown now must be shown again.
     func renewalSpan() -> Duration {
         let (least, most) = (limits.renewal.lowerBound, limits.renewal.upperBound)
-        // The upper 53 bits are as many as fit a fraction.
-        return least + (most - least) * (Double(random() >> 11) / Double(1 << 53))
+        return least + (most - least).part(random())
     }
 
     func tag() -> [UInt8] {

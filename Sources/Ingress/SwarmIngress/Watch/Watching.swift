@@ -92,7 +92,7 @@ struct Watching: Sendable {
         at now: ContinuousClock.Instant, first: Duration, most: Duration
     ) -> Bool {
         let isRepeated = disagreements > 0
-        renewAt = min(renewAt, now + min(most, first * (1 << min(disagreements, 10))))
+        renewAt = min(renewAt, now + first.doubled(disagreements, atMost: most))
         disagreements += 1
         return isRepeated
     }

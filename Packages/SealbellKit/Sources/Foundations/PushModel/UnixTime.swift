@@ -43,6 +43,18 @@ public struct UnixTime: Sendable, Hashable, Comparable {
 }
 
 extension Duration {
+    /// It, doubled so many times; at most `most`.
+    package func doubled(_ times: Int, atMost most: Duration) -> Duration {
+        min(self * (1 << min(max(0, times), 20)), most)
+    }
+
+    /// A random part of it, from nothing to the whole.
+    ///
+    /// - Parameter random: 64 random bits. The upper 53 are used, as many as fit a fraction.
+    package func part(_ random: UInt64) -> Duration {
+        self * (Double(random >> 11) / Double(UInt64(1) << 53))
+    }
+
     /// Whole milliseconds, rounded toward zero; saturates.
     public var wholeMilliseconds: Int64 {
         let whole = attoseconds
