@@ -6,10 +6,10 @@ import Synchronization
 /// Publishes through one node, a few messages at a time; the others wait for their turn, in order.
 package final class WakuPublisher: Sendable {
     private struct State {
-        var underWay = 0
+        /// Messages under way, or waiting.
+        var count = 0
         /// Of messages that wait.
         var bytes = 0
-        var waiting = Fifo<CheckedContinuation<Void, Never>>()
         var published = 0
     }
 
@@ -17,15 +17,17 @@ package final class WakuPublisher: Sendable {
     private let limits: WakuLimits
     private let world: World
     private let state = Mutex(State())
+    private let turns: StatusPush.Turns
 
     package init(calls: WakuCalls, limits: WakuLimits = WakuLimits(), world: World) {
         self.calls = calls
         self.limits = limits
         self.world = world
+        turns = StatusPush.Turns(limits.publishersAtOnce)
     }
 
     /// Messages under way, or waiting.
-    package var count: Int { state.withLock { $0.underWay + $0.waiting.count } }
+    package var count: Int { state.withLock(\.count) }
     /// Messages that the node took.
     package var published: Int { state.withLock(\.published) }
 
@@ -35,8 +37,18 @@ package final class WakuPublisher: Sendable {
     ///   within ``WakuLimits/publishWithin``, or the task was cancelled.
     package func publish(_ message: WakuMessage) async throws(WakuError) {
         let end = world.instant() + limits.publishWithin
-        guard await enter(message.payload.count) else { throw WakuError(.overloaded) }
-        defer { leave() }
+        let bytes = message.payload.count
+        guard let waits = enter(bytes) else { throw WakuError(.overloaded) }
+        defer { state.withLock { $0.count -= 1 } }
+        try await turns.taking { () async throws(WakuError) in
+            if waits { state.withLock { $0.bytes -= bytes } }
+            try await publish(message, until: end)
+        }
+    }
+
+    private func publish(
+        _ message: WakuMessage, until end: ContinuousClock.Instant
+    ) async throws(WakuError) {
         var attempts = 0
         var refusals = 0
         // Ends, because each round waits and there is a deadline.
@@ -66,44 +78,18 @@ package final class WakuPublisher: Sendable {
         throw WakuError(.nodeAway)
     }
 
-    /// Waits for a place.
-    ///
-    /// - Returns: false: too many wait.
-    private func enter(_ bytes: Int) async -> Bool {
-        let isIn = state.withLock { state -> Bool? in
-            if state.underWay < limits.publishersAtOnce {
-                state.underWay += 1
-                return true
-            }
-            guard state.waiting.count < limits.publishersWaiting,
-                bytes <= limits.publishingBytes - state.bytes
-            else { return false }
-            state.bytes += bytes
-            return nil
-        }
-        if let isIn { return isIn }
-        defer { state.withLock { $0.bytes -= bytes } }
-        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let goesOn = state.withLock { state -> Bool in
-                guard state.underWay >= limits.publishersAtOnce else {
-                    state.underWay += 1
-                    return true
+    /// - Returns: whether the message waits for its turn; `nil`: too many wait.
+    private func enter(_ bytes: Int) -> Bool? {
+        state.withLock { state -> Bool? in
+            let waiting = state.count - limits.publishersAtOnce
+            if waiting >= 0 {
+                guard waiting < limits.publishersWaiting, bytes <= limits.publishingBytes - state.bytes else {
+                    return nil
                 }
-                state.waiting.append(continuation)
-                return false
+                state.bytes += bytes
             }
-            if goesOn { continuation.resume() }
+            state.count += 1
+            return waiting >= 0
         }
-        return true
-    }
-
-    /// Leaves its place to the one that has waited longest.
-    private func leave() {
-        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            if let next = state.waiting.popFirst() { return next }
-            state.underWay -= 1
-            return nil
-        }
-        next?.resume()
     }
 }
