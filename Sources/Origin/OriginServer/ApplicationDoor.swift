@@ -162,10 +162,8 @@ package struct ApplicationDoor: HTTPFace {
     private static func body(_ id: String, _ devices: Int) -> [UInt8] {
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("id")
-        writer.string(id)
-        writer.key("devices")
-        writer.int(Int64(devices))
+        writer.member("id", id)
+        writer.member("devices", Int64(devices))
         writer.endObject()
         return writer.bytes
     }
@@ -218,15 +216,12 @@ extension NotifiedDevice {
                 writer.key(name)
                 writer.string(value)
             }
-            writer.key("at")
-            writer.int(device.at.milliseconds)
+            writer.member("at", device.at.milliseconds)
             if !device.reason.isEmpty {
-                writer.key("reason")
-                writer.string(device.reason)
+                writer.member("reason", device.reason)
             }
             if !device.reference.isEmpty {
-                writer.key("reference")
-                writer.string(device.reference)
+                writer.member("reference", device.reference)
             }
             writer.endObject()
         }
@@ -348,8 +343,7 @@ private struct ApplicationRefusal: Error {
     var outbound: HTTPOutbound {
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("error")
-        writer.string(sentence)
+        writer.member("error", sentence)
         writer.endObject()
         return HTTPOutbound(status, .json, writer.bytes, headers: headers)
     }

@@ -92,8 +92,7 @@ struct RelayBook: Sendable {
         let kept = entries.values.filter { $0.list != nil }
         var writer = JSONWriter(reserving: 64 + kept.count * PublishingLimits.keptEventBytes)
         writer.beginObject()
-        writer.key("version")
-        writer.int(1)
+        writer.member("version", 1)
         writer.key("lists")
         writer.beginArray()
         for entry in kept {

@@ -46,19 +46,13 @@ package struct WebhookSink: AlertSink {
     static func body(_ notice: AlertNotice) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
-        json.key("alert")
-        json.string(notice.subject.kind.rawValue)
-        json.key("subject")
-        json.string(notice.subject.name)
-        json.key("phase")
-        json.string(notice.phase.rawValue)
-        json.key("at")
-        json.int(notice.at.seconds)
-        json.key("sentence")
-        json.string(notice.sentence)
+        json.member("alert", notice.subject.kind.rawValue)
+        json.member("subject", notice.subject.name)
+        json.member("phase", notice.phase.rawValue)
+        json.member("at", notice.at.seconds)
+        json.member("sentence", notice.sentence)
         if let cause = notice.cause {
-            json.key("cause")
-            json.string(cause)
+            json.member("cause", cause)
         }
         json.endObject()
         return json.bytes

@@ -8,8 +8,7 @@ enum AdminPages {
     static func health(_ health: Health, tells: Bool) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
-        json.key("ready")
-        json.bool(health.isReady)
+        json.member("ready", health.isReady)
         if tells {
             write("checks", health.checks.map { ($0.name.text, $0.isWell) }, &json)
             if !health.roles.isEmpty {
@@ -36,10 +35,8 @@ enum AdminPages {
     static func status(_ report: StatusReport, now: UnixTime) -> [UInt8] {
         var json = JSONWriter(reserving: 1024)
         json.beginObject()
-        json.key("version")
-        json.string(report.version.text)
-        json.key("uptime_seconds")
-        json.int(now.since(report.startedAt).components.seconds)
+        json.member("version", report.version.text)
+        json.member("uptime_seconds", now.since(report.startedAt).components.seconds)
         json.key("outbox")
         json.beginObject()
         json.key("rows")
@@ -63,10 +60,8 @@ enum AdminPages {
         json.beginArray()
         for certificate in report.certificates {
             json.beginObject()
-            json.key("listener")
-            json.string(certificate.listener.text)
-            json.key("days")
-            json.int(Int64(certificate.days))
+            json.member("listener", certificate.listener.text)
+            json.member("days", Int64(certificate.days))
             json.endObject()
         }
         json.endArray()
@@ -86,8 +81,7 @@ enum AdminPages {
         json.key("reload")
         guard let reload else { return json.null() }
         json.beginObject()
-        json.key("seconds_ago")
-        json.int(max(0, now.since(reload.at).components.seconds))
+        json.member("seconds_ago", max(0, now.since(reload.at).components.seconds))
         json.key("refused")
         if let refusal = reload.refusal { json.string(refusal) } else { json.null() }
         json.endObject()
@@ -95,29 +89,21 @@ enum AdminPages {
 
     private static func write(_ lane: LaneReport, _ json: inout JSONWriter) {
         json.beginObject()
-        json.key("lane")
-        json.string(lane.lane.description)
-        json.key("state")
-        json.string(lane.state.rawValue)
-        json.key("in_memory")
-        json.int(Int64(lane.inMemory))
-        json.key("parked")
-        json.int(Int64(lane.parked))
+        json.member("lane", lane.lane.description)
+        json.member("state", lane.state.rawValue)
+        json.member("in_memory", Int64(lane.inMemory))
+        json.member("parked", Int64(lane.parked))
         json.key("reason")
         if let reason = lane.reason { json.string(reason.rawValue) } else { json.null() }
-        json.key("in_flight")
-        json.int(Int64(lane.inFlight))
+        json.member("in_flight", Int64(lane.inFlight))
         json.endObject()
     }
 
     private static func write(_ alert: StandingAlert, _ json: inout JSONWriter) {
         json.beginObject()
-        json.key("alert")
-        json.string(alert.subject.kind.rawValue)
-        json.key("subject")
-        json.string(alert.subject.name)
-        json.key("sentence")
-        json.string(alert.sentence)
+        json.member("alert", alert.subject.kind.rawValue)
+        json.member("subject", alert.subject.name)
+        json.member("sentence", alert.sentence)
         json.endObject()
     }
 

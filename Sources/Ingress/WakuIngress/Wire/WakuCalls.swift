@@ -84,18 +84,14 @@ package struct WakuCalls: Sendable {
         writer.beginObject()
         writer.key("payload")
         base64(message.payload, &writer)
-        writer.key("contentTopic")
-        writer.string(message.contentTopic)
-        writer.key("version")
-        writer.int(Int64(message.version))
-        writer.key("timestamp")
-        writer.int(message.timestamp)
+        writer.member("contentTopic", message.contentTopic)
+        writer.member("version", Int64(message.version))
+        writer.member("timestamp", message.timestamp)
         if message.meta.count > 0 {
             writer.key("meta")
             base64(message.meta, &writer)
         }
-        writer.key("ephemeral")
-        writer.bool(message.isEphemeral)
+        writer.member("ephemeral", message.isEphemeral)
         writer.endObject()
         return writer.takeSecret()
     }

@@ -52,10 +52,8 @@ struct DoorRefusal: Error {
         // As Zulip's framework says it: without a code.
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("result")
-        writer.string("error")
-        writer.key("msg")
-        writer.string(refusal.sentence)
+        writer.member("result", "error")
+        writer.member("msg", refusal.sentence)
         writer.key("allowed_methods")
         writer.beginArray()
         for method in methods.split(separator: ", ") { writer.string(String(method)) }

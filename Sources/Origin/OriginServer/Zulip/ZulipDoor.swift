@@ -133,8 +133,7 @@ package final class ZulipDoor: HTTPFace {
             writer.key(name)
             writer.string(text)
         }
-        writer.key("user_id")
-        writer.int(user.id)
+        writer.member("user_id", user.id)
         writer.endObject()
         return writer.bytes
     }

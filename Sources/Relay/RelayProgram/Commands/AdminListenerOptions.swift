@@ -102,8 +102,7 @@ struct InstanceOption: ParsableArguments {
 
     func write(_ json: inout JSONWriter) {
         guard let instance else { return }
-        json.key("instance")
-        json.string(instance)
+        json.member("instance", instance)
     }
 }
 

@@ -72,8 +72,7 @@ struct ForgetAddressCommand: SealbellCommand {
             json.key("address")
             token.reveal { json.string(utf8: $0) }
             guard let appID else { return }
-            json.key("app_id")
-            json.string(appID)
+            json.member("app_id", appID)
         }
         return ForgetReport.tell(answer, adminListener, shell) > 0 ? .done : .failed
     }

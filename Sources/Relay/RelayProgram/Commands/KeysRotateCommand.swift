@@ -203,8 +203,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
         json.beginArray()
         for number in dropped { json.int(Int64(number)) }
         json.endArray()
-        json.key("file")
-        json.string(path)
+        json.member("file", path)
         json.endObject()
         return String(decoding: json.bytes, as: UTF8.self)
     }

@@ -78,8 +78,7 @@ struct OriginsInviteCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(OriginsDesk.invitePath, shell) { json in
             place.write(&json)
-            json.key("host")
-            json.string(host)
+            json.member("host", host)
         }
         let end = answer["expires_at"]?.int64.map { timestamp(UnixTime(seconds: $0)) } ?? ""
         shell.out(

@@ -48,8 +48,7 @@ struct TestPushCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let token = try readAddress(device, shell)
         let answer = try await adminListener.ask(TestPushDesk.path, shell) { json in
-            json.key("app")
-            json.string(app)
+            json.member("app", app)
             for (name, value) in [("service", service), ("environment", environment), ("bundle", bundle)] {
                 guard let value else { continue }
                 json.key(name)

@@ -117,21 +117,15 @@ extension StandingAlert {
     func json(of owner: OwnerID) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
-        json.key("owner")
-        json.string(Hex.encode(owner.value.bytes))
-        json.key("alert")
-        json.string(subject.kind.rawValue)
-        json.key("subject")
-        json.string(subject.name)
-        json.key("sentence")
-        json.string(sentence)
+        json.member("owner", Hex.encode(owner.value.bytes))
+        json.member("alert", subject.kind.rawValue)
+        json.member("subject", subject.name)
+        json.member("sentence", sentence)
         if let cause {
-            json.key("cause")
-            json.string(cause)
+            json.member("cause", cause)
         }
         json.member("grade", grade)
-        json.key("told")
-        json.int(toldAt.milliseconds)
+        json.member("told", toldAt.milliseconds)
         json.endObject()
         return json.bytes
     }

@@ -27,12 +27,9 @@ struct ClockDesk: Sendable {
     private static func answer(_ time: DoubtedClock.Reading) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
-        json.key("wall")
-        json.int(time.wall.milliseconds)
-        json.key("believed")
-        json.int(time.judged.milliseconds)
-        json.key("doubted")
-        json.bool(time.isDoubted)
+        json.member("wall", time.wall.milliseconds)
+        json.member("believed", time.judged.milliseconds)
+        json.member("doubted", time.isDoubted)
         json.endObject()
         return json.bytes
     }

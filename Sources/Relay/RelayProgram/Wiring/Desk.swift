@@ -46,19 +46,11 @@ extension AdminCall {
             let instance = try instances.part(name) { $0 as? Instance }.part
             var json = JSONWriter()
             json.beginObject()
-            json.key("instance")
-            json.string(instance.name.text)
+            json.member("instance", instance.name.text)
             write(instance, &json)
             json.endObject()
             return json.bytes
         }
-    }
-}
-
-extension JSONWriter {
-    mutating func member(_ name: StaticString, _ value: Int) {
-        key(name)
-        int(Int64(value))
     }
 }
 

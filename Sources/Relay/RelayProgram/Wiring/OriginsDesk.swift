@@ -56,8 +56,7 @@ struct OriginsDesk: Sendable {
         }
         var json = JSONWriter(reserving: 200 * page.origins.count + 64)
         json.beginObject()
-        json.key("instance")
-        json.string(name.text)
+        json.member("instance", name.text)
         json.key("origins")
         json.beginArray()
         for origin in page.origins { Self.write(origin, &json) }
@@ -70,14 +69,11 @@ struct OriginsDesk: Sendable {
 
     private static func write(_ origin: OriginFacts, _ json: inout JSONWriter) {
         json.beginObject()
-        json.key("id")
-        json.string(origin.id)
-        json.key("host")
-        json.string(origin.host)
+        json.member("id", origin.id)
+        json.member("host", origin.host)
         json.key("contact")
         origin.contact.reveal { json.string(utf8: $0) }
-        json.key("standing")
-        json.string(origin.standing.rawValue)
+        json.member("standing", origin.standing.rawValue)
         json.key("pushes_per_minute")
         if let quota = origin.quota { json.int(Int64(quota)) } else { json.null() }
         for (name, count) in origin.counts {
@@ -96,8 +92,7 @@ struct OriginsDesk: Sendable {
         guard let end else { throw .status(400, "This is no host name.") }
         var json = JSONWriter()
         json.beginObject()
-        json.key("expires_at")
-        json.int(end.seconds)
+        json.member("expires_at", end.seconds)
         json.endObject()
         return json.bytes
     }
@@ -150,8 +145,7 @@ struct OriginsDesk: Sendable {
         var json = JSONWriter()
         json.beginObject()
         if let first = ids.first {
-            json.key("id")
-            json.string(first)
+            json.member("id", first)
         }
         json.key("ids")
         json.beginArray()

@@ -24,16 +24,13 @@ struct SealKeyDesk: Sendable {
         let progress = service.rotation.progress
         var json = JSONWriter()
         json.beginObject()
-        json.key("phase")
-        json.string(progress.phase.rawValue)
+        json.member("phase", progress.phase.rawValue)
         json.key("held")
         json.beginArray()
         for number in progress.held { json.int(Int64(number)) }
         json.endArray()
-        json.key("store")
-        json.string(service.rotation.storeName)
-        json.key("refused")
-        json.bool(service.isRefused)
+        json.member("store", service.rotation.storeName)
+        json.member("refused", service.isRefused)
         for (name, count) in [
             ("sealing", Int(progress.sealing)), ("missing", progress.missing),
             ("records", progress.records), ("pushes", progress.pushes), ("renewed", progress.renewed),
@@ -60,8 +57,7 @@ struct SealKeyDesk: Sendable {
         json.beginArray()
         for number in released { json.int(Int64(number)) }
         json.endArray()
-        json.key("sealing")
-        json.int(Int64(service.rotation.progress.sealing))
+        json.member("sealing", Int64(service.rotation.progress.sealing))
         json.endObject()
         return json.bytes
     }

@@ -46,16 +46,13 @@ struct TestPushDesk: Sendable {
 
     private static func write(_ result: TestPushResult, took span: Duration, _ json: inout JSONWriter) {
         json.beginObject()
-        json.key("push")
-        json.string(result.id.text)
-        json.key("lane")
-        json.string(result.lane.description)
+        json.member("push", result.id.text)
+        json.member("lane", result.lane.description)
         json.key("outcome")
         if let answer = result.answer { json.string(OutcomeKind(answer.outcome).label) } else { json.null() }
         json.key("reason")
         if let answer = result.answer { json.string(answer.reason.rawValue) } else { json.null() }
-        json.key("milliseconds")
-        json.int(span.wholeMilliseconds)
+        json.member("milliseconds", span.wholeMilliseconds)
         json.endObject()
     }
 

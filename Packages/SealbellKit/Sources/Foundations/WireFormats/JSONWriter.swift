@@ -32,6 +32,25 @@ package struct JSONWriter {
         needsComma = false
     }
 
+    // A member whole.
+
+    package mutating func member(_ name: StaticString, _ value: String) {
+        key(name)
+        string(value)
+    }
+
+    package mutating func member(_ name: StaticString, _ value: Int64) {
+        key(name)
+        int(value)
+    }
+
+    package mutating func member(_ name: StaticString, _ value: Int) { member(name, Int64(value)) }
+
+    package mutating func member(_ name: StaticString, _ value: Bool) {
+        key(name)
+        bool(value)
+    }
+
     package mutating func string(_ text: String) {
         var text = text
         text.withUTF8 { string(utf8: UnsafeRawBufferPointer($0)) }

@@ -127,8 +127,7 @@ struct PlayedGroup {
         json.beginObject()
         json.key("key")
         pair.secret.hexDigits.reveal { json.string(utf8: $0) }
-        json.key("latest")
-        json.int(latest)
+        json.member("latest", latest)
         json.key("members")
         json.beginArray()
         for (member, standing) in standings {

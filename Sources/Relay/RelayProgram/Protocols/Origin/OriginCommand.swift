@@ -48,10 +48,8 @@ struct OriginSignUpCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(OriginDesk.Path.signUp.rawValue, shell) { json in
-            json.key("rotate")
-            json.bool(rotateKey)
-            json.key("transfer")
-            json.bool(transfer)
+            json.member("rotate", rotateKey)
+            json.member("transfer", transfer)
         }
         adminListener.show(answer, shell) {
             ["\($0["host"]?.string ?? "") has signed up; realms: \($0["realms"]?.string ?? "")."]
@@ -84,11 +82,9 @@ struct OriginRealmAddCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(OriginDesk.Path.addRealm.rawValue, shell) { json in
-            json.key("name")
-            json.string(name)
+            json.member("name", name)
             if let url {
-                json.key("url")
-                json.string(url)
+                json.member("url", url)
             }
         }
         adminListener.show(answer, shell) {
@@ -133,10 +129,8 @@ struct OriginRealmSetCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(OriginDesk.Path.setRealm.rawValue, shell) { json in
-            json.key("name")
-            json.string(name)
-            json.key("require_e2ee")
-            json.bool(requires == .on)
+            json.member("name", name)
+            json.member("require_e2ee", requires == .on)
         }
         adminListener.show(answer, shell) { _ in ["\(name): encryption required \(requires.rawValue)"] }
         return .done
@@ -186,13 +180,10 @@ struct OriginUserAddCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(OriginDesk.Path.addUser.rawValue, shell) { json in
-            json.key("name")
-            json.string(name)
-            json.key("app_password")
-            json.bool(nextcloud)
+            json.member("name", name)
+            json.member("app_password", nextcloud)
             if let realm {
-                json.key("realm")
-                json.string(realm)
+                json.member("realm", realm)
             }
         }
         adminListener.show(answer, shell) { answer in
@@ -245,12 +236,9 @@ struct OriginUserKeyCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(OriginDesk.Path.renewKey.rawValue, shell) { json in
-            json.key("name")
-            json.string(name)
-            json.key("app_password")
-            json.bool(nextcloud)
-            json.key("keep_phones")
-            json.bool(keepPhones)
+            json.member("name", name)
+            json.member("app_password", nextcloud)
+            json.member("keep_phones", keepPhones)
         }
         adminListener.show(answer, shell) { [$0["key"]?.string ?? ""] }
         return .done

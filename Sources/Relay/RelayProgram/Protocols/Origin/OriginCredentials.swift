@@ -39,8 +39,7 @@ enum OriginCredentials {
     static func write(_ id: String, _ key: Secret, to file: String) throws(CommandFailure) {
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("zulip_org_id")
-        writer.string(id)
+        writer.member("zulip_org_id", id)
         writer.key("zulip_org_key")
         key.reveal { writer.string(escaped: $0) }
         writer.endObject()

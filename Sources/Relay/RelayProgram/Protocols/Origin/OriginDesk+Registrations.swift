@@ -38,8 +38,7 @@ extension OriginDesk {
         json.member("state", row.state.rawValue)
         if let code = row.code { json.member("code", code) }
         if let since = row.waitingSince {
-            json.key("waiting_since")
-            json.int(since.milliseconds)
+            json.member("waiting_since", since.milliseconds)
             json.member("tries", row.tries)
         }
         json.endObject()
@@ -73,8 +72,7 @@ extension OriginDesk {
             json.member("relay", house.upkeep.lastTold?.word ?? "not asked yet")
             json.member("realms", realms.count)
             json.member("realms_requiring", realms.count { $0.requiresEncryption })
-            json.key("server_requires")
-            json.bool(house.settings.requiresEncryption)
+            json.member("server_requires", house.settings.requiresEncryption)
             json.member("users", users)
             json.member("waiting_polls", house.polls.waitingCount)
             json.key("devices")
@@ -88,8 +86,7 @@ extension OriginDesk {
             }
             json.endArray()
             if let oldest = tally.oldestWaiting {
-                json.key("oldest_waiting")
-                json.int(oldest.milliseconds)
+                json.member("oldest_waiting", oldest.milliseconds)
             }
             json.key("calls")
             json.beginArray()

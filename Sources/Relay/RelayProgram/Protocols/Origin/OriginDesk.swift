@@ -136,8 +136,7 @@ struct OriginDesk: Sendable {
         json.member("name", realm.name)
         json.member("uuid", realm.uuid)
         json.member("url", realm.url)
-        json.key("require_e2ee")
-        json.bool(realm.requiresEncryption)
+        json.member("require_e2ee", realm.requiresEncryption)
         json.endObject()
     }
 
@@ -330,13 +329,6 @@ struct OriginDesk: Sendable {
         write(&json)
         json.endObject()
         return json.bytes
-    }
-}
-
-extension JSONWriter {
-    mutating func member(_ name: StaticString, _ text: String) {
-        key(name)
-        string(text)
     }
 }
 

@@ -17,8 +17,7 @@ struct OriginWithdrawCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(OriginDesk.Path.withdraw.rawValue, shell) { json in
-            json.key("user")
-            json.string(user)
+            json.member("user", user)
             json.key("ids")
             json.beginArray()
             for id in ids { json.string(id) }

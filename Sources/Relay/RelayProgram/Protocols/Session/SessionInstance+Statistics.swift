@@ -27,13 +27,9 @@ extension SessionInstance {
         json.member("snodes", link.nodes)
         json.member("snodes_ours", link.ours)
         json.member("swarms", link.swarms)
-        json.key("block_hash")
-        json.string(link.blockHash)
-        json.key("block_height")
-        json.int(Int64(clamping: link.height))
-        json.key("oxend")
-        json.bool(link.isDaemonConnected)
-        json.key("core_key")
-        json.string(coreKey)
+        json.member("block_hash", link.blockHash)
+        json.member("block_height", Int64(clamping: link.height))
+        json.member("oxend", link.isDaemonConnected)
+        json.member("core_key", coreKey)
     }
 }

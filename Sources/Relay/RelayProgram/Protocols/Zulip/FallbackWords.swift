@@ -6,8 +6,7 @@ extension FallbackAlert {
     var aps: [UInt8] {
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("mutable-content")
-        writer.int(1)
+        writer.member("mutable-content", 1)
         writer.key("alert")
         writer.raw(alert)
         Self.write("sound", self.sound, &writer)

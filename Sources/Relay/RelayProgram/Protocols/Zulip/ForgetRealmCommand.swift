@@ -28,8 +28,7 @@ struct ForgetRealmCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(RealmDesk.forgetRealmPath, shell) { json in
             place.write(&json)
-            json.key("realm")
-            json.string(realm.lowercased())
+            json.member("realm", realm.lowercased())
         }
         _ = ForgetReport.tell(answer, adminListener, shell)
         return .done

@@ -26,8 +26,7 @@ struct KeyDesk: Sendable {
         let now = instance.now()
         var json = JSONWriter(reserving: 512)
         json.beginObject()
-        json.key("instance")
-        json.string(name.text)
+        json.member("instance", name.text)
         json.key("keys")
         json.beginArray()
         for use in uses { Self.write(use, now, &json) }
@@ -38,20 +37,16 @@ struct KeyDesk: Sendable {
 
     private static func write(_ use: ZulipKeyUse, _ now: UnixTime, _ json: inout JSONWriter) {
         json.beginObject()
-        json.key("public_key")
-        json.string(use.publicKey)
+        json.member("public_key", use.publicKey)
         json.key("since")
         if let since = use.since { json.int(since.milliseconds) } else { json.null() }
-        json.key("recent")
-        json.int(Int64(use.count(within: ZulipLimits.keyUseDays, of: now)))
+        json.member("recent", Int64(use.count(within: ZulipLimits.keyUseDays, of: now)))
         json.key("days")
         json.beginArray()
         for (day, count) in use.days {
             json.beginObject()
-            json.key("day")
-            json.int(day.milliseconds)
-            json.key("registrations")
-            json.int(Int64(count))
+            json.member("day", day.milliseconds)
+            json.member("registrations", Int64(count))
             json.endObject()
         }
         json.endArray()

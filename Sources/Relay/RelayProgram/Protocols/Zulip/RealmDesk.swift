@@ -42,17 +42,13 @@ struct RealmDesk: Sendable {
         }
         var json = JSONWriter(reserving: 256)
         json.beginObject()
-        json.key("instance")
-        json.string(name.text)
-        json.key("realm")
-        json.string(realm.text)
+        json.member("instance", name.text)
+        json.member("realm", realm.text)
         json.key("holder")
         if let found { Self.write(found, &json) } else { json.null() }
         if let found {
-            json.key("reported")
-            json.bool(!found.realm.isLocallyDeleted)
-            json.key("since")
-            json.int(found.since.milliseconds)
+            json.member("reported", !found.realm.isLocallyDeleted)
+            json.member("since", found.since.milliseconds)
         }
         json.endObject()
         return json.bytes
@@ -60,12 +56,9 @@ struct RealmDesk: Sendable {
 
     private static func write(_ found: ZulipServers.RealmHolder, _ json: inout JSONWriter) {
         json.beginObject()
-        json.key("id")
-        json.string(found.realm.server.text)
-        json.key("standing")
-        json.string(found.server?.standing.ofOrigin.rawValue ?? "forgotten")
-        json.key("host")
-        json.string(found.server?.hostname ?? "")
+        json.member("id", found.realm.server.text)
+        json.member("standing", found.server?.standing.ofOrigin.rawValue ?? "forgotten")
+        json.member("host", found.server?.hostname ?? "")
         json.endObject()
     }
 
@@ -104,8 +97,7 @@ struct RealmDesk: Sendable {
         }
         var json = JSONWriter(reserving: 256)
         json.beginObject()
-        json.key("instance")
-        json.string(name.text)
+        json.member("instance", name.text)
         json.key("device")
         if let facts { Self.write(facts, &json) } else { json.null() }
         json.endObject()
@@ -114,14 +106,11 @@ struct RealmDesk: Sendable {
 
     private static func write(_ facts: ZulipServers.DeviceFacts, _ json: inout JSONWriter) {
         json.beginObject()
-        json.key("state")
-        json.string(facts.expired == nil ? "live" : "expired")
+        json.member("state", facts.expired == nil ? "live" : "expired")
         json.key("expired")
         if let expired = facts.expired { json.int(expired.milliseconds) } else { json.null() }
-        json.key("registered")
-        json.int(facts.touchedAt.milliseconds)
-        json.key("ends")
-        json.int(facts.ends.milliseconds)
+        json.member("registered", facts.touchedAt.milliseconds)
+        json.member("ends", facts.ends.milliseconds)
         json.key("kind")
         if let kind = facts.kind { json.string(kind.rawValue) } else { json.null() }
         json.key("app")

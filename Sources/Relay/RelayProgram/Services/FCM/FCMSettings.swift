@@ -98,12 +98,9 @@ extension FCMSettings: ServiceSettings {
     private static var data: Secret {
         var json = JSONWriter()
         json.beginObject()
-        json.key("test")
-        json.string("1")
-        json.key("title")
-        json.string(TestPush.title)
-        json.key("body")
-        json.string(TestPush.text)
+        json.member("test", "1")
+        json.member("title", TestPush.title)
+        json.member("body", TestPush.text)
         json.endObject()
         return json.takeSecret()
     }

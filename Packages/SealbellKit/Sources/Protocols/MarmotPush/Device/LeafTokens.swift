@@ -46,8 +46,7 @@ package struct LeafTokens: Sendable {
         let sets = (said?.tokens ?? []).reduce(0) { $0 + 2 * $1.box.count + 700 }
         var writer = JSONWriter(reserving: 400 + sets + records.count * MarmotLimits.recordBytes)
         writer.beginObject()
-        writer.key("member")
-        writer.string(member.hex)
+        writer.member("member", member.hex)
         if let said { Self.write(said, into: &writer) }
         if !records.isEmpty {
             writer.key("records")
@@ -60,17 +59,13 @@ package struct LeafTokens: Sendable {
     }
 
     private static func write(_ said: Said, into writer: inout JSONWriter) {
-        writer.key("added")
-        writer.int(said.addedAt.milliseconds)
+        writer.member("added", said.addedAt.milliseconds)
         if let order = said.order {
-            writer.key("epoch")
-            writer.string(String(order.epoch))
-            writer.key("index")
-            writer.string(String(order.index))
+            writer.member("epoch", String(order.epoch))
+            writer.member("index", String(order.index))
         }
         if let fingerprint = said.fingerprint {
-            writer.key("fingerprint")
-            writer.string(Hex.encode(fingerprint))
+            writer.member("fingerprint", Hex.encode(fingerprint))
         }
         writer.key("tokens")
         writer.beginArray()

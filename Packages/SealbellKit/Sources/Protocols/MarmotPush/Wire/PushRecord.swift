@@ -104,8 +104,7 @@ package struct PushRecord: Sendable {
     static func writeList(_ records: [PushRecord], _ list: List) -> Secret {
         var writer = JSONWriter(reserving: 64 + records.count * MarmotLimits.recordBytes)
         writer.beginObject()
-        writer.key("v")
-        writer.string(version)
+        writer.member("v", version)
         writer.key(list.rawValue)
         writer.beginArray()
         for record in records { record.write(into: &writer) }
@@ -116,28 +115,19 @@ package struct PushRecord: Sendable {
 
     func write(into writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("member_id_hex")
-        writer.string(key.member.hex)
-        writer.key("leaf_index")
-        writer.int(Int64(key.leaf))
-        writer.key("platform")
-        writer.string(key.platform.name)
-        writer.key("token_fingerprint")
-        writer.string(fingerprintText)
-        writer.key("server_pubkey_hex")
-        writer.string(key.server.hex)
+        writer.member("member_id_hex", key.member.hex)
+        writer.member("leaf_index", Int64(key.leaf))
+        writer.member("platform", key.platform.name)
+        writer.member("token_fingerprint", fingerprintText)
+        writer.member("server_pubkey_hex", key.server.hex)
         if let token {
             if let hint = token.relayHint {
-                writer.key("relay_hint")
-                writer.string(hint)
+                writer.member("relay_hint", hint)
             }
-            writer.key("encrypted_token")
-            writer.string(token.box.reveal { Base64.text($0) })
+            writer.member("encrypted_token", token.box.reveal { Base64.text($0) })
         }
-        writer.key("owner_ts")
-        writer.int(ownerTimestamp)
-        writer.key("owner_sig")
-        writer.string(Hex.encode(ownerSignature))
+        writer.member("owner_ts", ownerTimestamp)
+        writer.member("owner_sig", Hex.encode(ownerSignature))
         writer.endObject()
     }
 }

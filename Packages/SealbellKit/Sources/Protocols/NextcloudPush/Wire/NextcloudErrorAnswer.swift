@@ -15,10 +15,8 @@ package struct NextcloudErrorAnswer: Sendable {
         headers = Self.headers(error)
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("message")
-        writer.string(error.sentence)
-        writer.key("code")
-        writer.string(error.codeText)
+        writer.member("message", error.sentence)
+        writer.member("code", error.codeText)
         writer.endObject()
         body = writer.bytes
     }

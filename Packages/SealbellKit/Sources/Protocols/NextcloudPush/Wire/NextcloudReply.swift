@@ -18,8 +18,7 @@ package enum NextcloudReply: Sendable {
                 withBytes(identifier.base64) { writer.string(escaped: $0) }
             }
             writer.endArray()
-            writer.key("failed")
-            writer.int(Int64(failed))
+            writer.member("failed", Int64(failed))
         }
         writer.endObject()
         return writer.bytes

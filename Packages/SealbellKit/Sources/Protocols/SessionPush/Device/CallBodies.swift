@@ -17,8 +17,7 @@ enum CallElement {
         writer.beginArray()
         for namespace in watched.namespaces { writer.int(Int64(namespace)) }
         writer.endArray()
-        writer.key("data")
-        writer.bool(watched.content == .included)
+        writer.member("data", watched.content == .included)
         proof(signature, signedAt, &writer)
         service(token, &writer)
         writer.hex("enc_key", encKey)
@@ -64,14 +63,12 @@ enum CallElement {
     }
 
     private static func proof(_ signature: Secret, _ signedAt: Int64, _ writer: inout JSONWriter) {
-        writer.key("sig_ts")
-        writer.int(signedAt)
+        writer.member("sig_ts", signedAt)
         writer.base64("signature", signature)
     }
 
     private static func service(_ token: SessionDeviceToken, _ writer: inout JSONWriter) {
-        writer.key("service")
-        writer.string(token.service.rawValue)
+        writer.member("service", token.service.rawValue)
         writer.key("service_info")
         writer.beginObject()
         writer.key("token")

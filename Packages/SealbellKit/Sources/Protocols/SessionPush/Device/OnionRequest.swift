@@ -54,16 +54,11 @@ package struct OnionServer: Sendable {
             let isLast = place == path.count - 1
             let routing = outer.routing { writer in
                 if isLast {
-                    writer.key("host")
-                    writer.string(host)
-                    writer.key("target")
-                    writer.string(Self.onionPath)
-                    writer.key("method")
-                    writer.string("POST")
-                    writer.key("protocol")
-                    writer.string(scheme.rawValue)
-                    writer.key("port")
-                    writer.int(Int64(port))
+                    writer.member("host", host)
+                    writer.member("target", Self.onionPath)
+                    writer.member("method", "POST")
+                    writer.member("protocol", scheme.rawValue)
+                    writer.member("port", Int64(port))
                 } else {
                     writer.key("destination")
                     path[place + 1].ed25519.hexDigits.reveal { writer.string(escaped: $0) }
@@ -132,14 +127,11 @@ package struct OnionRequest: Sendable {
     static func inner(_ call: SessionCall) -> Secret {
         var head = JSONWriter()
         head.beginObject()
-        head.key("method")
-        head.string("POST")
-        head.key("endpoint")
-        head.string(call.endpoint.rawValue)
+        head.member("method", "POST")
+        head.member("endpoint", call.endpoint.rawValue)
         head.key("headers")
         head.beginObject()
-        head.key("Content-Type")
-        head.string("application/json")
+        head.member("Content-Type", "application/json")
         head.endObject()
         head.endObject()
         var list = BencodeWriter(reserving: call.body.count + 256)
@@ -192,8 +184,7 @@ private struct OnionLayer {
         fill(&writer)
         writer.key("ephemeral_key")
         ephemeral.hexDigits.reveal { writer.string(escaped: $0) }
-        writer.key("enc_type")
-        writer.string(cipher.rawValue)
+        writer.member("enc_type", cipher.rawValue)
         writer.endObject()
         return writer.bytes
     }

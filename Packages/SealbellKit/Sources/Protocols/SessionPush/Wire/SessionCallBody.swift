@@ -96,22 +96,17 @@ package enum CallReply {
 
     private static func write(_ reply: SessionReply, to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("success")
-        writer.bool(true)
+        writer.member("success", true)
         switch reply {
         case .added:
-            writer.key("added")
-            writer.bool(true)
+            writer.member("added", true)
         case .updated:
-            writer.key("updated")
-            writer.bool(true)
+            writer.member("updated", true)
         case .removed(let wasThere):
-            writer.key("removed")
-            writer.bool(wasThere)
+            writer.member("removed", wasThere)
         case .taken: break
         }
-        writer.key("message")
-        writer.string(message(reply))
+        writer.member("message", message(reply))
         writer.endObject()
     }
 
@@ -127,10 +122,8 @@ package enum CallReply {
 
     private static func write(_ error: SessionError, to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("error")
-        writer.int(error.wireCode)
-        writer.key("message")
-        writer.string(error.sentence)
+        writer.member("error", error.wireCode)
+        writer.member("message", error.sentence)
         writer.endObject()
     }
 }

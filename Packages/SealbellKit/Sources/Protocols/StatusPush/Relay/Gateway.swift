@@ -118,19 +118,15 @@ extension StatusPayload {
                     + 6 * (entry.installationID.count + topic.utf8.count))
             writer.beginObject()
             if !policy.isStatusGo {
-                writer.key("notif_id")
-                writer.string(String(id))
+                writer.member("notif_id", String(id))
             }
             writer.key("tokens")
             writer.beginArray()
             registration.deviceToken.reveal { writer.string(utf8: $0) }
             writer.endArray()
-            writer.key("platform")
-            writer.int(isApple ? 1 : 2)
-            writer.key("message")
-            writer.string("\(text)")
-            writer.key("topic")
-            writer.string(topic)
+            writer.member("platform", isApple ? 1 : 2)
+            writer.member("message", "\(text)")
+            writer.member("topic", topic)
             writer.key("data")
             writer.beginObject()
             members(message, &writer)

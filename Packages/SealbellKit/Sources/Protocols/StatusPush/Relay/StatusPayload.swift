@@ -57,8 +57,7 @@ struct StatusPayload {
         if inAps {
             writer.key("aps")
             writer.beginObject()
-            writer.key("alert")
-            writer.string("\(text)")
+            writer.member("alert", "\(text)")
             writer.endObject()
         }
         members(message, &writer)

@@ -155,19 +155,4 @@ extension JSONWriter {
         key(name)
         value.reveal { string(escaped: $0) }
     }
-
-    mutating func member(_ name: StaticString, _ value: String) {
-        key(name)
-        string(value)
-    }
-
-    mutating func member(_ name: StaticString, _ value: Int64) {
-        key(name)
-        int(value)
-    }
-
-    mutating func member(_ name: StaticString, _ value: Bool) {
-        key(name)
-        bool(value)
-    }
 }

@@ -10,14 +10,11 @@ extension ZulipNotification {
     func serialized(padding: ContentPadding) -> Secret {
         var writer = JSONWriter(reserving: 8 << 10)
         writer.beginObject()
-        writer.key("realm_url")
-        writer.string(realmURL)
+        writer.member("realm_url", realmURL)
         if let realmName {
-            writer.key("realm_name")
-            writer.string(realmName)
+            writer.member("realm_name", realmName)
         }
-        writer.key("user_id")
-        writer.int(userID)
+        writer.member("user_id", userID)
         writer.key("type")
         switch body {
         case .message(let message):
@@ -31,8 +28,7 @@ extension ZulipNotification {
             writer.endArray()
         case .test(let time):
             writer.string("test")
-            writer.key("time")
-            writer.int(time)
+            writer.member("time", time)
         }
         padding.write(&writer)
         writer.endObject()
@@ -42,28 +38,20 @@ extension ZulipNotification {
 
 extension ZulipMessage {
     fileprivate func write(_ writer: inout JSONWriter) {
-        writer.key("message_id")
-        writer.int(id)
-        writer.key("time")
-        writer.int(time)
-        writer.key("sender_id")
-        writer.int(senderID)
-        writer.key("sender_full_name")
-        writer.string(senderName)
-        writer.key("sender_avatar_url")
-        writer.string(senderAvatarURL)
+        writer.member("message_id", id)
+        writer.member("time", time)
+        writer.member("sender_id", senderID)
+        writer.member("sender_full_name", senderName)
+        writer.member("sender_avatar_url", senderAvatarURL)
         writer.key("recipient_type")
         switch recipient {
         case .channel(let id, let name, let topic):
             writer.string("channel")
-            writer.key("channel_id")
-            writer.int(id)
+            writer.member("channel_id", id)
             if let name {
-                writer.key("channel_name")
-                writer.string(name)
+                writer.member("channel_name", name)
             }
-            writer.key("topic")
-            writer.string(topic)
+            writer.member("topic", topic)
         case .direct(let userIDs):
             writer.string("direct")
             writer.key("recipient_user_ids")
@@ -72,13 +60,10 @@ extension ZulipMessage {
             writer.endArray()
         }
         if let mentionedGroup {
-            writer.key("mentioned_user_group_id")
-            writer.int(mentionedGroup.id)
-            writer.key("mentioned_user_group_name")
-            writer.string(mentionedGroup.name)
+            writer.member("mentioned_user_group_id", mentionedGroup.id)
+            writer.member("mentioned_user_group_name", mentionedGroup.name)
         }
-        writer.key("content")
-        writer.string(Self.cut(content))
+        writer.member("content", Self.cut(content))
     }
 }
 

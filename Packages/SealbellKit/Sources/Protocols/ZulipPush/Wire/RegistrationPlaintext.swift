@@ -47,15 +47,12 @@ package struct RegistrationPlaintext: Sendable {
     package func serialized() -> Secret {
         var writer = JSONWriter(reserving: token.count * 6 + 512)
         writer.beginObject()
-        writer.key("token_kind")
-        writer.string(kind.rawValue)
+        writer.member("token_kind", kind.rawValue)
         writer.key("token")
         token.reveal { writer.string(utf8: $0) }
-        writer.key("timestamp")
-        writer.int(timestamp)
+        writer.member("timestamp", timestamp)
         if let appID {
-            writer.key("ios_app_id")
-            writer.string(appID)
+            writer.member("ios_app_id", appID)
         }
         writer.endObject()
         return writer.takeSecret()

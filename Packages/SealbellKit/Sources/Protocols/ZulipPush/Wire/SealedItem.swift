@@ -43,8 +43,7 @@ package struct SealedItem: Sendable {
     private func body(_ accountID: Int64, _ aps: [UInt8]) -> Secret {
         var writer = JSONWriter(reserving: content.count + aps.count + 128)
         writer.beginObject()
-        writer.key("push_account_id")
-        writer.int(accountID)
+        writer.member("push_account_id", accountID)
         writeContent(&writer)
         writer.key("aps")
         writer.raw(aps)

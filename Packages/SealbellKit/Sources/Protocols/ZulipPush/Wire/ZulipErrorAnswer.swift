@@ -15,17 +15,14 @@ package struct ZulipErrorAnswer: Sendable {
         headers = Self.headers(error)
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("result")
-        writer.string("error")
+        writer.member("result", "error")
         writer.key("msg")
         Self.message(error, &writer)
         if let wireCode {
-            writer.key("code")
-            writer.string(wireCode)
+            writer.member("code", wireCode)
         }
         if error.isOfAccountForm, let word = Self.documentCode(error.code) {
-            writer.key("error_code")
-            writer.string(word)
+            writer.member("error_code", word)
         }
         Self.extras(error, &writer)
         writer.endObject()
@@ -118,8 +115,7 @@ package struct ZulipErrorAnswer: Sendable {
     private static func extras(_ error: ZulipError, _ writer: inout JSONWriter) {
         switch error.code {
         case .missingParameter:
-            writer.key("var_name")
-            writer.string(error.parameter ?? "")
+            writer.member("var_name", error.parameter ?? "")
         case .keyOfOtherServer:
             writer.key("role")
             (error.role ?? Secret([])).reveal { writer.string(utf8: $0) }
@@ -129,8 +125,7 @@ package struct ZulipErrorAnswer: Sendable {
             for method in error.allowedMethods { writer.string(method) }
             writer.endArray()
         case .rateLimited:
-            writer.key("retry-after")
-            writer.int(error.retryAfterSeconds)
+            writer.member("retry-after", error.retryAfterSeconds)
         default: break
         }
     }

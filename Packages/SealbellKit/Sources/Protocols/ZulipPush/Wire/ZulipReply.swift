@@ -26,10 +26,8 @@ package enum ZulipReply: Sendable {
         if case .notified(let counts) = self, let body = counts.plainBody { return body }
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("result")
-        writer.string("success")
-        writer.key("msg")
-        writer.string("")
+        writer.member("result", "success")
+        writer.member("msg", "")
         members(&writer)
         writer.endObject()
         return writer.bytes
@@ -39,8 +37,7 @@ package enum ZulipReply: Sendable {
         switch self {
         case .done(let ignored): Self.write(ignored: ignored, &writer)
         case .registered(let deviceID, let ignored):
-            writer.key("device_id")
-            writer.int(deviceID)
+            writer.member("device_id", deviceID)
             Self.write(ignored: ignored, &writer)
         case .stale(let ids, let next):
             writer.key("device_ids")
@@ -48,15 +45,11 @@ package enum ZulipReply: Sendable {
             writer.key("next_after")
             if let next { writer.int(next) } else { writer.null() }
         case .signedUp(let created):
-            writer.key("created")
-            writer.bool(created)
+            writer.member("created", created)
         case .analyticsStatus(let realmCount, let installationCount, let auditLog):
-            writer.key("last_realm_count_id")
-            writer.int(realmCount)
-            writer.key("last_installation_count_id")
-            writer.int(installationCount)
-            writer.key("last_realmauditlog_id")
-            writer.int(auditLog)
+            writer.member("last_realm_count_id", realmCount)
+            writer.member("last_installation_count_id", installationCount)
+            writer.member("last_realmauditlog_id", auditLog)
         case .realms(let realms, let refused):
             writer.key("realms")
             writer.beginObject()
@@ -71,8 +64,7 @@ package enum ZulipReply: Sendable {
             writer.key("verification_secret")
             secret.reveal { writer.string(utf8: $0) }
         case .credentials(let id, let key):
-            writer.key("zulip_org_id")
-            writer.string(id.text)
+            writer.member("zulip_org_id", id.text)
             writer.key("zulip_org_key")
             key.reveal { writer.string(utf8: $0) }
         }
@@ -94,10 +86,8 @@ package enum ZulipReply: Sendable {
 
     /// §5.7; without `realm`, which a bouncer leaves out for a realm that it does not know.
     private static func write(_ tokens: LegacyNotifyRequest, _ writer: inout JSONWriter) {
-        writer.key("total_android_devices")
-        writer.int(0)
-        writer.key("total_apple_devices")
-        writer.int(0)
+        writer.member("total_android_devices", 0)
+        writer.member("total_apple_devices", 0)
         writer.key("deleted_devices")
         writer.beginObject()
         writer.key("android_devices")
@@ -110,8 +100,7 @@ package enum ZulipReply: Sendable {
     /// This relay has no plans: every realm of the server can push, without end.
     fileprivate static func pushStatus(_ writer: inout JSONWriter, canPush: Bool = true) {
         writer.beginObject()
-        writer.key("can_push")
-        writer.bool(canPush)
+        writer.member("can_push", canPush)
         writer.key("expected_end_timestamp")
         writer.null()
         writer.endObject()
@@ -184,10 +173,8 @@ package struct NotifyCounts: Sendable {
     }
 
     fileprivate func write(_ writer: inout JSONWriter) {
-        writer.key("apple_successfully_sent_count")
-        writer.int(Int64(apple))
-        writer.key("android_successfully_sent_count")
-        writer.int(Int64(android))
+        writer.member("apple_successfully_sent_count", Int64(apple))
+        writer.member("android_successfully_sent_count", Int64(android))
         writeBehindCounts(&writer)
     }
 

@@ -95,12 +95,9 @@ struct DeviceStatusZulipCommand: SealbellCommand {
                 writer.key(name)
                 if let text { writer.string(text) } else { writer.null() }
             }
-            writer.key("age_seconds")
-            writer.int(Self.age(status, now).components.seconds)
-            writer.key("is_quiet")
-            writer.bool(status.isQuiet)
-            writer.key("is_registered")
-            writer.bool(!account.isForgotten)
+            writer.member("age_seconds", Self.age(status, now).components.seconds)
+            writer.member("is_quiet", status.isQuiet)
+            writer.member("is_registered", !account.isForgotten)
             writer.endObject()
         }
         writer.endArray()
