@@ -363,7 +363,7 @@ let suites: [Target] = [
         "Protocols/MarmotPushTests",
         [
             "PushModel", "PushTesting", "DeliveryTesting", "MarmotPush", "Primitives", "Secp256k1Keys",
-            "WireFormats", "Delivery", "AtRest", "HTTP2Client", "APNs", "FCM"
+            "WireFormats", "Delivery", "HTTP2Client", "APNs", "FCM"
         ]),
     tests(
         "Foundations/WebSocketTests",

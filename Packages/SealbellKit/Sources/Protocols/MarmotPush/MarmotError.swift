@@ -62,7 +62,7 @@ public enum MarmotErrorCode: String, PushErrorCode {
         case .foreignPushService: "A device registers tokens of its own platform's push service alone."
         case .tooMuchContent: "The content is larger than the format takes."
         case .malformedKey: "The key or nonce has a wrong form."
-        case .malformedRow: "A row of the token store was not written by this library."
+        case .malformedRow: "Kept state of a group was not written by this library."
         }
     }
 }

@@ -33,12 +33,6 @@ package struct LeafTokens: Sendable {
     /// When tokens said by tags were learned; records bear their owner's stamp instead.
     package var addedAt: UnixTime? { said?.tokens.isEmpty == false ? said?.addedAt : nil }
 
-    /// After this moment nothing of it is wanted any longer.
-    var expiresAt: UnixTime {
-        guard records.isEmpty, let said else { return .distantFuture }
-        return said.addedAt + MarmotLimits.tokenLife + .milliseconds(1)
-    }
-
     // MARK: at rest
 
     /// As JSON, for whatever the app keeps its state in. It names devices: keep it sealed.
