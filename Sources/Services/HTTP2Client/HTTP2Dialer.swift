@@ -22,11 +22,9 @@ struct HTTP2Dialer: Sendable {
 
     /// - Throws: `.badCertificateFile` when TLS cannot be set up from the endpoint's trust.
     init(endpoint: HTTP2Endpoint, options: HTTP2Options) throws(HTTP2Error) {
-        self.init(endpoint: endpoint, options: options, tls: try Self.context(endpoint.trust))
-    }
-
-    /// - Parameter tls: made once for all that trust the same.
-    init(endpoint: HTTP2Endpoint, options: HTTP2Options, tls: NIOSSLContext) {
+        // The library's words are dropped: they may quote the file.
+        guard let tls = try? NIOSSLContext(configuration: HTTP2Endpoint.tlsConfiguration(endpoint.trust))
+        else { throw HTTP2Error(.badCertificateFile) }
         self.endpoint = endpoint
         self.options = options
         self.tls = tls
@@ -34,15 +32,6 @@ struct HTTP2Dialer: Sendable {
         // What cannot be read as an address is a name.
         let isAddress = (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port)) != nil
         serverName = isAddress ? nil : endpoint.host
-    }
-
-    /// - Throws: `.badCertificateFile` when TLS cannot be set up from that trust.
-    static func context(_ trust: NIOSSLTrustRoots) throws(HTTP2Error) -> NIOSSLContext {
-        // The library's words are dropped: they may quote the file.
-        guard let tls = try? NIOSSLContext(configuration: HTTP2Endpoint.tlsConfiguration(trust)) else {
-            throw HTTP2Error(.badCertificateFile)
-        }
-        return tls
     }
 
     /// Connects; the connection itself tells the pool when it is ready, or why it never was.

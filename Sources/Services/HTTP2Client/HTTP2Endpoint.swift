@@ -76,19 +76,8 @@ package struct HTTP2Endpoint: Sendable {
         trust = try Self.trust(in: certificates)
     }
 
-    /// - Parameter authority: `host` or `host:port`.
-    /// - Throws: `.malformedURL`.
-    init(authority: String, trust: NIOSSLTrustRoots, proxy: Proxy?) throws(HTTP2Error) {
-        guard authority.utf8.last != UInt8(ascii: "/"), let named = Self.authority(of: "https://\(authority)")
-        else { throw HTTP2Error(.malformedURL) }
-        host = named.host
-        port = named.port
-        self.proxy = proxy
-        self.trust = trust
-    }
-
     /// - Throws: `.badCertificateFile`.
-    static func trust(in certificates: [UInt8]?) throws(HTTP2Error) -> NIOSSLTrustRoots {
+    private static func trust(in certificates: [UInt8]?) throws(HTTP2Error) -> NIOSSLTrustRoots {
         guard let certificates else { return .default }
         // The parser's own words are dropped: they may quote the file.
         guard let parsed = try? NIOSSLCertificate.fromPEMBytes(certificates), !parsed.isEmpty else {

@@ -13,7 +13,7 @@ package final class HTTP2Pool: Sendable {
     typealias State = PoolState<HTTP2Connection, Waiter>
 
     package let options: HTTP2Options
-    let counters: HTTP2Counters
+    let counters = HTTP2Counters()
     private let dialer: HTTP2Dialer
     /// All connections of a pool stand on one loop, and so do the tasks that use them: no request changes
     /// threads. One loop's thread carries more requests than a push service grants one sender.
@@ -31,24 +31,13 @@ package final class HTTP2Pool: Sendable {
     ///   - group: event loops that pools are spread over.
     ///   - lane: named in the journal.
     /// - Throws: `.badCertificateFile` when the endpoint's CA cannot be used.
-    package convenience init(
+    package init(
         endpoint: HTTP2Endpoint, options: HTTP2Options = HTTP2Options(), group: any EventLoopGroup,
         world: World,
         journal: Journal = .silent, lane: LaneName? = nil
     ) throws(HTTP2Error) {
-        self.init(
-            dialer: try HTTP2Dialer(endpoint: endpoint, options: options), options: options,
-            counters: HTTP2Counters(), group: group, world: world, journal: journal, lane: lane)
-    }
-
-    /// - Parameter counters: may be shared by pools.
-    init(
-        dialer: HTTP2Dialer, options: HTTP2Options, counters: HTTP2Counters, group: any EventLoopGroup,
-        world: World, journal: Journal, lane: LaneName?
-    ) {
         self.options = options
-        self.dialer = dialer
-        self.counters = counters
+        dialer = try HTTP2Dialer(endpoint: endpoint, options: options)
         loop = group.next()
         executor = LoopExecutor(loop)
         self.world = world
@@ -84,43 +73,10 @@ package final class HTTP2Pool: Sendable {
         state.withLock { $0.waitingCount == 0 ? $0.take()?.link : nil }.map(HTTP2Slot.init(on:))
     }
 
-    /// Sends once, or once more where the first was left unprocessed. Every fault comes back as an answer,
-    /// within the request deadline.
-    ///
-    /// - Parameters:
-    ///   - sendBefore: checked right before the bytes are handed to the session.
-    ///   - begun: since when the caller waits; `nil`: since now.
-    ///   - answerBy: when the caller gives it up; `nil`: as late as the pool is patient, which it learns.
-    ///   - isUnrepeatable: it must not be sent twice, so it leaves on a connection that was just heard from.
-    package func request(
-        _ request: HTTP2Request, on slot: HTTP2Slot, sendBefore: ContinuousClock.Instant,
-        begun: ContinuousClock.Instant? = nil, answerBy: ContinuousClock.Instant? = nil,
-        isUnrepeatable: Bool = false
-    ) async -> HTTP2Answer {
-        let terms = Terms(sendBefore, answerBy, isUnrepeatable)
-        slot.take(request, within: terms, begun: begun ?? moment)
-        return await send(on: slot)
-    }
-
-    /// The bounds of a request that is no push's.
-    private final class Terms: HTTP2Terms {
-        let sendBefore: ContinuousClock.Instant
-        let answerBy: ContinuousClock.Instant?
-        let isUnrepeatable: Bool
-
-        init(
-            _ sendBefore: ContinuousClock.Instant, _ answerBy: ContinuousClock.Instant?,
-            _ isUnrepeatable: Bool
-        ) {
-            self.sendBefore = sendBefore
-            self.answerBy = answerBy
-            self.isUnrepeatable = isUnrepeatable
-        }
-    }
-
     var moment: ContinuousClock.Instant { world.instant() }
 
-    /// Sends the request of the slot.
+    /// Sends the request of the slot once, or once more where the first was left unprocessed. Every fault
+    /// comes back as an answer, within the request deadline.
     func send(on slot: HTTP2Slot) async -> HTTP2Answer {
         let answer = await submit(slot)
         guard answer.fate == .unprocessed else { return answer }

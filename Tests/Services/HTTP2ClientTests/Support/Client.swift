@@ -1,5 +1,5 @@
 import Dialling
-import HTTP2Client
+@testable import HTTP2Client
 import NIOPosix
 import PushModel
 
@@ -16,6 +16,29 @@ extension HTTP2Options {
         options.backoffBase = .milliseconds(10)
         options.backoffCap = .milliseconds(100)
         return options
+    }
+}
+
+/// The bounds of a request that is no push's, for a caller as patient as the pool.
+private final class Terms: HTTP2Terms {
+    let sendBefore: ContinuousClock.Instant
+    let isUnrepeatable: Bool
+    var answerBy: ContinuousClock.Instant? { nil }
+
+    init(_ sendBefore: ContinuousClock.Instant, _ isUnrepeatable: Bool) {
+        self.sendBefore = sendBefore
+        self.isUnrepeatable = isUnrepeatable
+    }
+}
+
+extension HTTP2Pool {
+    /// Sends a request that is no push's.
+    func request(
+        _ request: HTTP2Request, on slot: HTTP2Slot, sendBefore: ContinuousClock.Instant,
+        isUnrepeatable: Bool = false
+    ) async -> HTTP2Answer {
+        slot.take(request, within: Terms(sendBefore, isUnrepeatable), begun: moment)
+        return await send(on: slot)
     }
 }
 
