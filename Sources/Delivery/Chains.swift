@@ -13,9 +13,6 @@ struct Chains: Sendable {
 
     private var links: [(previous: Int, next: Int)] = []
 
-    /// How many places there are.
-    var count: Int { links.count }
-
     /// The place behind, in its chain; -1: none.
     func next(of place: Int) -> Int { links[place].next }
 

@@ -11,19 +11,6 @@ package struct Fifo<Element: Sendable>: Sendable {
 
     package mutating func append(_ element: Element) { items.append(element) }
 
-    mutating func prepend(_ element: Element) {
-        if head > 0 {
-            head -= 1
-            items[head] = element
-        } else {
-            // Room is made in one step for as many again, so that a run of prepends stays linear.
-            let room = max(items.count, 4)
-            items.insert(contentsOf: [Element?](repeating: nil, count: room), at: 0)
-            head = room - 1
-            items[head] = element
-        }
-    }
-
     package mutating func popFirst() -> Element? {
         guard head < items.count else { return nil }
         let element = items[head]

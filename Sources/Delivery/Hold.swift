@@ -31,9 +31,6 @@ final class Hold: Sendable {
         state = Mutex(State(lookedAt: world.instant()))
     }
 
-    /// Calls that wait now, or ask again.
-    var calls: Int { state.withLock(\.calls) }
-
     /// A settlement or another commit has been made, or a renewal was answered after one that was not.
     func stir() {
         state.withLock { if $0.calls > 0 { $0.isStirred = true } }

@@ -16,7 +16,4 @@ package final class MessageContext: @unchecked Sendable {
 
     /// Waits for the thread of input and output; every socket must be closed by now.
     deinit { zmq_ctx_term(pointer) }
-
-    /// Whether the library knows CURVE.
-    package static var knowsCurve: Bool { zmq_has("curve") == 1 }
 }

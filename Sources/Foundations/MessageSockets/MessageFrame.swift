@@ -25,8 +25,6 @@ package final class SharedBytes: Sendable {
 
     package init(_ bytes: Secret) { self.bytes = bytes }
 
-    package var count: Int { bytes.count }
-
     fileprivate func send(on socket: UnsafeMutableRawPointer, _ flags: Int32) -> Bool {
         // The address stays good for as long as the library holds us: a secret's storage never moves.
         let raw = bytes.reveal { $0 }

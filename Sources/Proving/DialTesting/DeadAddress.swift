@@ -52,20 +52,6 @@ package final class DeadAddress: Sendable {
 
     deinit { for socket in sockets { close(socket) } }
 
-    /// How many connections wait in the queue of a silent one, which shows how many were tried.
-    package var taken: Int {
-        guard let listener = sockets.first else { return 0 }
-        var count = 0
-        while true {
-            var entry = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
-            guard poll(&entry, 1, 0) == 1 else { return count }
-            let one = accept(listener, nil, nil)
-            guard one >= 0 else { return count }
-            close(one)
-            count += 1
-        }
-    }
-
     /// 127.1.0.0 to 127.1.255.255.
     private static func freePlace() -> UInt32 {
         0x7F01_0000 | listeners.wrappingAdd(1, ordering: .relaxed).oldValue & 0xFFFF

@@ -25,5 +25,4 @@ package final class LogSpy: Sendable {
             lines.count { $0.contains(part) } >= count
         }
     }
-    package func clear() { lines.set([]) }
 }

@@ -233,9 +233,6 @@ final class Book: Sendable {
         }
     }
 
-    /// Whether a device heard that it is registered.
-    func isRegistered(_ number: Int) -> Bool { state.withLock { $0.registrations[number] != nil } }
-
     /// A push service said that the device is gone: its registration may go.
     func unregistered(_ number: Int) { state.withLock { _ = $0.dead.insert(number) } }
 

@@ -46,8 +46,6 @@ struct ConnectionState: Sendable {
         lastRead = now
     }
 
-    var takesRequests: Bool { phase == .ready }
-
     /// How many streams may be open now: the peer's limit under our cap. A peer that names no limit is taken
     /// at `unprovedStreams` until its first good answer.
     var limit: Int {

@@ -58,27 +58,6 @@ package final class WebSocketConnection: WebSocketUser, @unchecked Sendable {
         try await ask { connection, waiter in connection.next(waiter) }
     }
 
-    /// ``receive()`` as a sequence.
-    package var messages: Messages { Messages(connection: self) }
-
-    package struct Messages: AsyncSequence, AsyncIteratorProtocol {
-        package typealias Element = WebSocketMessage
-        package typealias Failure = WebSocketError
-        fileprivate let connection: WebSocketConnection
-
-        package func makeAsyncIterator() -> Self { self }
-
-        package mutating func next() async throws(WebSocketError) -> WebSocketMessage? {
-            try await connection.receive()
-        }
-
-        package mutating func next(
-            isolation actor: isolated (any Actor)?
-        ) async throws(WebSocketError) -> WebSocketMessage? {
-            try await connection.receive()
-        }
-    }
-
     /// Sends one message; returns when the socket has taken it. Messages leave in the order of the calls.
     ///
     /// - Throws: `.tooLarge`, `.overloaded`, `.writeDeadline` (nothing of it was sent), `.cancelled` (the

@@ -33,8 +33,6 @@ final class HTTPCaller: ChannelInboundHandler {
 
     func close() { context?.close(promise: nil) }
 
-    var localPort: Int { context?.localAddress?.port ?? 0 }
-
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
     /// It comes to a connection that stands, and may have ended by then without having told it.

@@ -33,8 +33,6 @@ struct PollCost {
         body = Secret(text)
     }
 
-    var bytes: Int { body.count }
-
     /// Reads the answer, and names each followed message by its hash, as an ingress does.
     func read() throws {
         let seen = SeenMessages()

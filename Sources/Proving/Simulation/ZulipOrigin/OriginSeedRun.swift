@@ -89,8 +89,6 @@ package struct OriginViolation: Sendable, Hashable {
         case eventTwice = "an event came twice"
         case notificationLost = "a notification that was answered reached no end at a device"
         case notDelivered = "a notification counts as accepted at a device that never got it"
-        /// A record that waits has its call, and a call its record.
-        case unowed = "a registration waits and nothing is owed for it"
         case leftOver = "an answered registration left something behind"
         case stuck = "the origin stood still"
     }

@@ -74,8 +74,6 @@ final class PlayedRelay: WebFetch {
         state.withLock { $0.known[name]?.isAlive = false }
     }
 
-    func isAlive(_ name: String) -> Bool { state.withLock { $0.known[name]?.isAlive ?? false } }
-    func version(of name: String) -> Int? { state.withLock { $0.known[name]?.version } }
     /// Notifications that went to its push service.
     func delivered(to name: String) -> Int { state.withLock { $0.delivered[name] ?? 0 } }
 

@@ -39,8 +39,6 @@ struct APNsDevices {
 
     init(learns: Bool) { self.learns = learns }
 
-    var count: Int { devices.count }
-
     subscript(token: String) -> APNsDevice? {
         get { devices[token] }
         set {

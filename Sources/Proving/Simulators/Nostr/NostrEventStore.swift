@@ -46,7 +46,6 @@ struct NostrEventStore {
         limitBytes = bytes
     }
 
-    var count: Int { byNumber.count }
     var all: [NostrEvent] { sorted(byNumber.values).map(\.event) }
 
     /// Whether the event is passed on but never kept.

@@ -15,7 +15,7 @@ package final class SessionNetworkSimulator: Service {
     private let configuration: SessionNetworkConfiguration
     private let thread: SessionNetworkThread?
     private let readers = NoteReaders<SessionNote>(ahead: 65_536)
-    private let endpoints = Mutex<(daemon: String, nodes: [StorageNode])?>(nil)
+    private let endpoint = Mutex<String?>(nil)
     private let stopping = Bell()
 
     package init(_ configuration: SessionNetworkConfiguration = .init(), world: World) {
@@ -27,16 +27,16 @@ package final class SessionNetworkSimulator: Service {
     ///
     /// - Throws: `.portNotFree`, `.alreadyStarted`.
     package func start() async throws(SimulatorError) {
-        guard endpoints.withLock({ $0 == nil }), let thread else { throw SimulatorError(.alreadyStarted) }
+        guard endpoint.withLock({ $0 == nil }), let thread else { throw SimulatorError(.alreadyStarted) }
         guard let made = await thread.start(note: { [readers] in readers.tell($0) }) else {
             throw SimulatorError(.portNotFree)
         }
-        endpoints.withLock { $0 = made }
+        endpoint.withLock { $0 = made }
     }
 
     /// Starts, unless it is already started, and serves until graceful shutdown.
     package func run() async throws {
-        if endpoints.withLock({ $0 == nil }) { try await start() }
+        if endpoint.withLock({ $0 == nil }) { try await start() }
         try? await gracefulShutdown()  // Throws only when cancelled, which is the end as well.
         await stop()
     }
@@ -48,9 +48,7 @@ package final class SessionNetworkSimulator: Service {
     }
 
     /// The chain daemon's address, without encryption; `nil` before ``start()``.
-    package var daemonEndpoint: String? { endpoints.withLock { $0?.daemon } }
-    /// Storage servers as they were at the start, in the order of the configuration.
-    package var nodes: [StorageNode] { endpoints.withLock { $0?.nodes ?? [] } }
+    package var daemonEndpoint: String? { endpoint.withLock(\.self) }
 
     // MARK: What a test turns and reads
 

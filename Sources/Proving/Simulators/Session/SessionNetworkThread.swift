@@ -52,10 +52,8 @@ final class SessionNetworkThread: @unchecked Sendable {
         servers = configuration.swarms.map { SimulatedStorageServer(pair: .generate(world), swarm: $0) }
     }
 
-    /// - Returns: the addresses of all; `nil` if a port is taken.
-    func start(
-        note: @escaping @Sendable (SessionNote) -> Void
-    ) async -> (daemon: String, nodes: [StorageNode])? {
+    /// - Returns: the daemon's address; `nil` if a port is taken.
+    func start(note: @escaping @Sendable (SessionNote) -> Void) async -> String? {
         let isFirst = inbox.withLock { inbox in
             defer { inbox.isStarted = true }
             return !inbox.isStarted
@@ -95,9 +93,8 @@ final class SessionNetworkThread: @unchecked Sendable {
 
     // MARK: The thread
 
-    private func bind() -> (daemon: String, nodes: [StorageNode])? {
-        guard let zap = MessageSocket(.reply, in: context), zap.bind("inproc://zeromq.zap.01") != nil,
-            let address = IPAddress(configuration.host)
+    private func bind() -> String? {
+        guard let zap = MessageSocket(.reply, in: context), zap.bind("inproc://zeromq.zap.01") != nil
         else { return nil }
         add(zap, Self.authenticator)
         let port = configuration.daemonPort == 0 ? "*" : String(configuration.daemonPort)
@@ -109,18 +106,13 @@ final class SessionNetworkThread: @unchecked Sendable {
             poll.add(monitor.descriptor, Self.daemonMonitor)
             unread.insert(Self.daemonMonitor)
         }
-        var nodes: [StorageNode] = []
         for index in servers.indices {
             let number = Self.first + UInt64(index)
-            guard let endpoint = listen(number, at: "tcp://\(configuration.host):*", servers[index].pair),
-                let port = endpoint.split(separator: ":").last.flatMap({ UInt16($0) }),
-                let key = NodeKey(servers[index].pair.publicKey)
+            guard let endpoint = listen(number, at: "tcp://\(configuration.host):*", servers[index].pair)
             else { return nil }
             endpoints[number] = endpoint
-            nodes.append(
-                StorageNode(key: key, address: address, port: port, swarm: configuration.swarms[index]))
         }
-        return (daemon, nodes)
+        return daemon
     }
 
     private func listen(_ number: UInt64, at endpoint: String, _ pair: X25519KeyPair?) -> String? {

@@ -31,9 +31,6 @@ final class LaneProofs: Sendable {
         state.withLock { $0.credentials = credentials }
     }
 
-    /// Lanes of the configuration in force.
-    func isConfigured(_ lane: LaneName) -> Bool { state.withLock { $0.credentials[lane] != nil } }
-
     /// An operator is told of trouble of that lane: what was heard before proves nothing.
     func forget(_ lane: LaneName) {
         state.withLock { state in

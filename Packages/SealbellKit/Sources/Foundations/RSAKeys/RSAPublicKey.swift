@@ -43,9 +43,6 @@ public struct RSAPublicKey: Sendable {
         }
     }
 
-    /// SHA-256 of the DER: what the key is known by.
-    package var digest: [UInt8] { SHA256.hash(data: der).withUnsafeBytes { Array($0) } }
-
     /// RSASSA-PKCS1-v1_5 with SHA-512 (RFC 8017 §8.2.2).
     public func isValid(
         _ signature: UnsafeRawBufferPointer, over message: UnsafeRawBufferPointer

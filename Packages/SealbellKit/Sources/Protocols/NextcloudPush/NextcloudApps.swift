@@ -50,9 +50,6 @@ package struct NextcloudApps: Sendable {
 
     package subscript(_ name: ConfiguredName) -> NextcloudApp? { byName[name.text].map { apps[$0] } }
 
-    /// Whether a segment of a path means an app.
-    package func knows(prefix: String) -> Bool { byName[prefix] != nil || clients[prefix] != nil }
-
     /// Whether a client names an app.
     func knows(_ client: ClientHint) -> Bool { index(client) != nil }
 

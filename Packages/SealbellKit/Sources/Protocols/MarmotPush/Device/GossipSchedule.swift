@@ -62,8 +62,6 @@ struct GossipSchedule: Sendable {
         return refreshAt <= now || refreshAt.since(now) > longest
     }
 
-    mutating func forgetAnswers() { pending = [] }
-
     /// The nearest of all deadlines.
     func nextDeadline(from now: Moment) -> ContinuousClock.Instant {
         let dates = [pruneAt, refreshAt].compactMap { $0 }

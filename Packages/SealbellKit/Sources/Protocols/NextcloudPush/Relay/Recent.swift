@@ -7,8 +7,6 @@ struct Recent<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     init(capacity: Int) { half = max(1, capacity / 2) }
 
-    var count: Int { newer.count + older.count }
-
     mutating func value(_ key: Key) -> Value? {
         if let value = newer[key] { return value }
         guard let value = older.removeValue(forKey: key) else { return nil }

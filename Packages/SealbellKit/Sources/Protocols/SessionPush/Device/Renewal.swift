@@ -232,7 +232,7 @@ extension SessionRoutine {
 private struct Batch {
     private typealias Item = SessionRoutine.UnderWay.Item
     private let endpoint: SessionCall.Endpoint
-    private var calls: [(elements: [Secret], items: [SessionRoutine.UnderWay.Item], bytes: Int)] = []
+    private var calls: [(elements: [Secret], items: [Item], bytes: Int)] = []
 
     init(_ endpoint: SessionCall.Endpoint) { self.endpoint = endpoint }
 

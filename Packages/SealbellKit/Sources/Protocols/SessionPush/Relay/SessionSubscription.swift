@@ -39,8 +39,6 @@ package struct SessionSubscription: Sendable {
         self.isLocal = isLocal
     }
 
-    package var environment: Environment? { service.environment }
-
     /// When the signature stops being valid.
     package var expiresAt: UnixTime { UnixTime(seconds: signedAt) + SessionLimits.signatureLife }
 

@@ -167,8 +167,6 @@ struct StatusTarget: Sendable {
         }
     }
 
-    mutating func forgetAll() { coordinates = [] }
-
     mutating func saw(_ installation: Secret, at time: UnixTime) {
         let last = activity.first { $0.id == installation }?.at
         activity.removeAll { $0.id == installation }

@@ -64,8 +64,6 @@ extension ZulipLimits {
     static let forgets = formerRegistrations + 2
     /// Calls whose answers are awaited.
     static let callsUnderWay = 64
-    /// Characters of the bouncer's public key, at most.
-    static let bouncerKeyBytes = 128
 }
 
 /// Waits that double: the n-th is drawn evenly from half of d to d.
