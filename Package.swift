@@ -162,7 +162,7 @@ let rooms: [Target] = [
         ]),
     library("Services/APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
     library("Services/FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, cryptoExtras]),
-    library("Services/Uplink", ["PushModel"]),
+    library("Services/Uplink", ["PushModel", "SealbellKit"]),
     library("Stores/MemoryStore", ["PushModel"]),
     library("Stores/SQLiteStore", ["PushModel", "CSQLite", grdb, sqlite, lifecycle]),
     library("Stores/PostgresStore", ["PushModel", "Dialling", "CPostgres", lifecycle])
@@ -238,9 +238,8 @@ let origin: [Target] = [
     library(
         "Origin/OriginServer",
         [
-            "PushModel", "Primitives", "WireFormats", "RSAKeys", "ZulipPush", "NextcloudPush", "Uplink",
-            "Delivery",
-            "HTTPIngress", nioCore
+            "PushModel", "Primitives", "WireFormats", "RSAKeys", "SealbellKit", "ZulipPush", "NextcloudPush",
+            "Uplink", "Delivery", "HTTPIngress", nioCore
         ])
 ]
 
@@ -283,7 +282,7 @@ let suites: [Target] = [
         "DeliveryTests",
         [
             "PushModel", "PushTesting", "Delivery", "MemoryStore", "SQLiteStore", "PostgresStore", "AtRest",
-            "Bench", "Uplink", lifecycle
+            "Bench", "Uplink", "SealbellKit", lifecycle
         ]),
     tests(
         "Services/HTTP2ClientTests",

@@ -1,4 +1,5 @@
 package import PushModel
+package import SealbellKit
 
 /// How an origin prepares and judges the calls that it owes, for ``UplinkProvider``. Any number of calls may
 /// use it at once.
@@ -13,7 +14,7 @@ package protocol UplinkOffice: Sendable {
     /// nothing may follow.
     ///
     /// - Parameter call: the owed call's id, which stays the same over all tries.
-    func take(_ answer: UplinkAnswer, to message: UplinkMessage, of call: PushID) async -> UplinkVerdict
+    func take(_ answer: CallAnswer, to message: UplinkMessage, of call: PushID) async -> UplinkVerdict
 }
 
 /// Whether a call may leave.
@@ -26,12 +27,6 @@ package enum UplinkLeave: Sendable {
     case void
     /// This cannot be decided now, because the store is out.
     case later
-}
-
-/// What a server answered to a call, or that it did not.
-package enum UplinkAnswer: Sendable {
-    case none
-    case answered(status: Int, body: Secret, retryAfter: String?)
 }
 
 package enum UplinkVerdict: Sendable, Hashable {

@@ -1,4 +1,5 @@
 package import PushModel
+import SealbellKit
 import Synchronization
 
 /// One lane of an origin's calls: to its relay, or to proxies. It has no queue, count of tries or breaker;
@@ -70,12 +71,10 @@ package struct UplinkProvider: Provider {
         return Self.judge(verdict, fault, sentAt: sentAt)
     }
 
-    private func fetch(_ request: WebRequest) async -> (UplinkAnswer, WebError?) {
+    private func fetch(_ request: WebRequest) async -> (CallAnswer, WebError?) {
         do throws(WebError) {
             let answer = try await web.fetch(request)
-            return (
-                .answered(status: answer.status, body: answer.body, retryAfter: answer.retryAfter), nil
-            )
+            return (.http(status: answer.status, retryAfter: answer.retryAfter, body: answer.body), nil)
         } catch {
             return (.none, error)
         }

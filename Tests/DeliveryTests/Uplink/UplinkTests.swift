@@ -2,13 +2,14 @@ import AtRest
 @testable import Delivery
 import PushModel
 import PushTesting
+import SealbellKit
 import Testing
 import Uplink
 
 /// An office that knows one record for each call, and counts what came.
 private struct ScriptedOffice: UplinkOffice {
     let registry: any Registry
-    let verdict: @Sendable (UplinkAnswer) -> UplinkVerdict
+    let verdict: @Sendable (CallAnswer) -> UplinkVerdict
     var mayLeave = UplinkLeave.granted([(name: "Authorization", value: "Basic b3g6a2V5")])
     let taken = Watch()
 
@@ -18,7 +19,7 @@ private struct ScriptedOffice: UplinkOffice {
 
     func leave(of message: UplinkMessage) async -> UplinkLeave { mayLeave }
 
-    func take(_ answer: UplinkAnswer, to message: UplinkMessage, of call: PushID) async -> UplinkVerdict {
+    func take(_ answer: CallAnswer, to message: UplinkMessage, of call: PushID) async -> UplinkVerdict {
         let verdict = verdict(answer)
         if verdict == .done || verdict == .refused {
             do throws(StoreError) {
@@ -58,7 +59,7 @@ struct UplinkTests {
     /// A lane that reaches the web of the test, and an office on the rig's own store.
     private func run(
         on kind: EngineKind = .memory, limits: DeliveryLimits = DeliveryLimits(), _ web: ScriptedWeb,
-        _ verdict: @escaping @Sendable (UplinkAnswer) -> UplinkVerdict, leave: UplinkLeave? = nil,
+        _ verdict: @escaping @Sendable (CallAnswer) -> UplinkVerdict, leave: UplinkLeave? = nil,
         _ body: (Rig, ScriptedOffice) async throws -> Void
     ) async throws {
         let depot = Depot(kind)
@@ -82,8 +83,8 @@ struct UplinkTests {
     @Test("Answer and end of a call are one commit", arguments: EngineKind.allCases)
     func done(_ kind: EngineKind) async throws {
         let web = ScriptedWeb { (_) async throws(WebError) -> WebAnswer in WebAnswer(200, "yes") }
-        let verdict: @Sendable (UplinkAnswer) -> UplinkVerdict = { answer in
-            guard case .answered(200, let body, nil) = answer else { return .refused }
+        let verdict: @Sendable (CallAnswer) -> UplinkVerdict = { answer in
+            guard case .http(200, nil, let body) = answer else { return .refused }
             return body == Secret("yes".utf8) ? .done : .refused
         }
         try await run(on: kind, web, verdict) { rig, office in
@@ -117,7 +118,7 @@ struct UplinkTests {
         let web = ScriptedWeb { (_) async throws(WebError) -> WebAnswer in
             throw WebError(.deadlineExceeded)
         }
-        let verdict: @Sendable (UplinkAnswer) -> UplinkVerdict = { _ in
+        let verdict: @Sendable (CallAnswer) -> UplinkVerdict = { _ in
             .again(after: .seconds(1), blames: true)
         }
         try await run(limits: limits, web, verdict) { rig, office in
@@ -136,7 +137,7 @@ struct UplinkTests {
     func refusedKey() async throws {
         let isCured = Noted(false)
         let web = ScriptedWeb { (_) async throws(WebError) -> WebAnswer in WebAnswer(401) }
-        let verdict: @Sendable (UplinkAnswer) -> UplinkVerdict = { _ in
+        let verdict: @Sendable (CallAnswer) -> UplinkVerdict = { _ in
             isCured.value ? .done : .callerRefused
         }
         try await run(limits: .haltsAtOnce, web, verdict) { rig, office in

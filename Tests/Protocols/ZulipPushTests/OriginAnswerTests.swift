@@ -30,7 +30,7 @@ struct OriginAnswerTests {
             // As a server that keeps of a run what its next call needs.
             var run = StaleListRun(realm: "r", after: after, pages: pages)
             let body = #"{"result":"success","device_ids":[\#(after + 1)],"next_after":\#(after + 1)}"#
-            let answer = ZulipAnswer(status: 200, body: Secret(body.utf8))
+            let answer = CallAnswer(status: 200, body: Secret(body.utf8))
             let step = run.take(answer, now: UnixTime(seconds: 1), using: &random)
             #expect(step.ids == [after + 1] && step.fault == nil)
             (pages, after, isUnderWay) = (run.pages, run.after, run.isUnderWay)
@@ -175,7 +175,7 @@ struct OriginAnswerTests {
     @Test("A notification is sent, tried again, refused, or ends its realm's pushes")
     func notifications() {
         func outcome(_ status: Int, _ body: String) -> ZulipNotifyOutcome {
-            ZulipOrigin.notifyOutcome(ZulipAnswer(status: status, body: Secret(body.utf8)), profile: .zap)
+            ZulipOrigin.notifyOutcome(CallAnswer(status: status, body: Secret(body.utf8)), profile: .zap)
         }
         #expect(ZulipOrigin.notifyOutcome(.none, profile: .zap) == .retry(fault: nil))
         #expect(outcome(503, "") == .retry(fault: nil) && outcome(429, "{}") == .retry(fault: nil))
@@ -187,7 +187,7 @@ struct OriginAnswerTests {
         #expect(outcome(400, #"{"code":"BAD_REQUEST"}"#) == .refused(.otherRefusal))
         let body = notified(#""delete_device_ids":[]"#)
         let outcomes = ZulipProfile.allCases.map {
-            ZulipOrigin.notifyOutcome(ZulipAnswer(status: 200, body: body), profile: $0)
+            ZulipOrigin.notifyOutcome(CallAnswer(status: 200, body: body), profile: $0)
         }
         guard case .sent(let answer) = outcomes[1], outcomes[1] == outcomes[2] else {
             Issue.record("an answer with an empty list is one")
@@ -210,7 +210,7 @@ struct OriginAnswerTests {
         _ status: Int, _ body: String, _ profile: ZulipProfile
     ) -> ZulipRegistrationOutcome {
         ZulipOrigin.registrationOutcome(
-            ZulipAnswer(status: status, body: Secret(body.utf8)), profile: profile)
+            CallAnswer(status: status, body: Secret(body.utf8)), profile: profile)
     }
 
     private func notified(_ members: String) -> Secret {

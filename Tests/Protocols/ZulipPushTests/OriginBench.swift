@@ -65,7 +65,7 @@ struct OriginBench {
     }
 
     /// The relay answers the oldest call that waits.
-    mutating func answer(_ answer: ZulipAnswer, _ now: UnixTime, _ seen: inout Seen) throws {
+    mutating func answer(_ answer: CallAnswer, _ now: UnixTime, _ seen: inout Seen) throws {
         let oldest = calls.indices.first { index in
             !answered.contains(index) && self[calls[index].user].queue[calls[index].call.id.item] != nil
         }
@@ -76,7 +76,7 @@ struct OriginBench {
 
     /// The relay answers a call, whether it has answered it before or not.
     mutating func answer(
-        call index: Int, _ answer: ZulipAnswer, _ now: UnixTime, _ seen: inout Seen
+        call index: Int, _ answer: CallAnswer, _ now: UnixTime, _ seen: inout Seen
     ) throws {
         let (user, call) = calls[index]
         var registrations = self[user]

@@ -207,14 +207,14 @@ struct OriginConversationTests {
             return plain.reveal { String(decoding: $0, as: UTF8.self) }
         }
 
-        private func ask(_ call: ZulipCall) async -> ZulipAnswer {
-            let parts = call.path.split(separator: "?", maxSplits: 1).map(String.init)
+        private func ask(_ call: HTTPCall) async -> CallAnswer {
+            let parts = call.url.split(separator: "?", maxSplits: 1).map(String.init)
             let authorization = call.headers.first { $0.name == "Authorization" }?.value
             let answer = await relay.ask(
                 call.method, parts[0], query: parts.count > 1 ? parts[1] : nil,
                 authorization: authorization?.reveal { String(decoding: $0, as: UTF8.self) },
                 body: call.body.reveal { Array($0) })
-            return ZulipAnswer(status: answer.status, body: Secret(answer.json.serialized()))
+            return CallAnswer(status: answer.status, body: Secret(answer.json.serialized()))
         }
     }
 }

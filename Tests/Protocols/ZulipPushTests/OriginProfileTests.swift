@@ -62,7 +62,7 @@ struct OriginProfileTests {
             case .v11: ZulipTarget(kind: .apns, deviceID: .max, accountID: .min, key: key)
             case .zap: ZulipTarget(deviceID: .max, key: recipient)
             }
-        func calls(_ bytes: Int, _ count: Int) throws -> [ZulipCall] {
+        func calls(_ bytes: Int, _ count: Int) throws -> [HTTPCall] {
             let message = ZulipMessage(
                 id: 1, time: 1, content: "", senderID: 1,
                 senderName: String(repeating: "n", count: bytes), senderAvatarURL: "",
@@ -109,7 +109,7 @@ struct OriginProfileTests {
             let sealed = SealedRegistration(
                 name, kind: .fcm, bouncerKey: "a+b/c=", sealed: Secret("YWJj+/==".utf8))
             let call = origin.register(sealed, realm: Self.realm)
-            #expect(call.method == "POST" && call.path == "/api/v1/remotes/push/e2ee/register")
+            #expect(call.method == "POST" && call.url == "/api/v1/remotes/push/e2ee/register")
             return try Form.parse(call.body.reveal { Array($0) }).fields.map {
                 $0.name + "=" + String(decoding: $0.value, as: UTF8.self)
             }
@@ -130,11 +130,11 @@ struct OriginProfileTests {
     func stale() {
         let path = "/api/v1/remotes/push/e2ee/stale_devices?realm_uuid=\(Self.realm)"
         let first = origin.staleDevices(realm: Self.realm)
-        #expect(first.method == "GET" && first.path == path && first.body.count == 0)
+        #expect(first.method == "GET" && first.url == path && first.body.count == 0)
         #expect(first.headers.map(\.name) == ["User-agent", "Authorization"])
         #expect(
-            origin.staleDevices(realm: Self.realm, after: .max).path == path + "&after=9223372036854775807")
-        #expect(origin.staleDevices(realm: Self.realm, after: 5, limit: 2).path == path + "&after=5&limit=2")
+            origin.staleDevices(realm: Self.realm, after: .max).url == path + "&after=9223372036854775807")
+        #expect(origin.staleDevices(realm: Self.realm, after: 5, limit: 2).url == path + "&after=5&limit=2")
     }
 
     @Test("Plaintext may be sent only where neither server nor realm requires encryption")

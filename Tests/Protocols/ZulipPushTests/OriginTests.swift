@@ -14,11 +14,11 @@ struct OriginTests {
     private let origin = ZulipOrigin(
         id: OriginTests.id, key: Secret(OriginTests.key.utf8), version: "12.0")
 
-    private func field(_ call: ZulipCall, _ name: String) -> String? {
+    private func field(_ call: HTTPCall, _ name: String) -> String? {
         call.headers.first { $0.name == name }?.value.reveal { String(decoding: $0, as: UTF8.self) }
     }
 
-    private func form(_ call: ZulipCall) throws -> Form { try Form.parse(call.body.reveal { Array($0) }) }
+    private func form(_ call: HTTPCall) throws -> Form { try Form.parse(call.body.reveal { Array($0) }) }
 
     private func pushKey(_ byte: UInt8) throws -> PushKey {
         try PushKey(base64: Secret(Base64.encode([0x31] + [UInt8](repeating: byte, count: 32))))
@@ -41,7 +41,7 @@ struct OriginTests {
     @Test("Each call has the method, path, type and credentials of its clause")
     func calls() throws {
         let signUp = origin.signUp(hostname: "chat.example.org", mail: "a@example.org")
-        #expect(signUp.method == "POST" && signUp.path == "/api/v1/remotes/server/register")
+        #expect(signUp.method == "POST" && signUp.url == "/api/v1/remotes/server/register")
         #expect(field(signUp, "Authorization") == nil)
         #expect(field(signUp, "User-agent") == "ZulipServer/12.0")
         #expect(field(signUp, "Content-type") == "application/x-www-form-urlencoded")
@@ -52,15 +52,20 @@ struct OriginTests {
         #expect(try form(rotation).text("new_org_key") == "n")
 
         let status = origin.analyticsStatus()
-        #expect(status.method == "GET" && status.path == "/api/v1/remotes/server/analytics/status")
+        #expect(status.method == "GET" && status.url == "/api/v1/remotes/server/analytics/status")
         #expect(status.body.count == 0 && field(status, "Content-type") == nil)
+        let placed = ZulipOrigin(
+            id: origin.id, key: Secret("k".utf8), version: "12.0", relay: "https://push.example.org")
+        let whole = placed.analyticsStatus()
+        #expect(whole.url == "https://push.example.org/api/v1/remotes/server/analytics/status")
+        #expect(whole.answerLimitBytes == ZulipOriginLimits.answerBytes)
         let deactivate = origin.deactivate()
-        #expect(deactivate.path == "/api/v1/remotes/server/deactivate")
+        #expect(deactivate.url == "/api/v1/remotes/server/deactivate")
         #expect(field(deactivate, "Content-type") == "application/json")
         let report = ZulipRealmReport(
             id: 1, uuid: Self.realm, ownerSecret: "s", host: "h", url: "u", name: "n \"é\"", createdAt: 5)
         let analytics = origin.analytics(realms: [report])
-        #expect(analytics.method == "POST" && analytics.path == "/api/v1/remotes/server/analytics")
+        #expect(analytics.method == "POST" && analytics.url == "/api/v1/remotes/server/analytics")
         let realms = try JSONValue.parse(try #require(try form(analytics)["realms"]))
         #expect(realms[0]?["uuid"]?.string == Self.realm && realms[0]?["name"]?.string == "n \"é\"")
         for call in [status, deactivate, analytics] {
@@ -80,7 +85,7 @@ struct OriginTests {
             ZulipDeviceState(), token: phone, bouncerKey: bouncer, now: .distantPast, using: &random)
         let group = try #require(made?.token)
         let call = origin.register(group, realm: Self.realm)
-        #expect(call.method == "POST" && call.path == "/api/v1/remotes/push/e2ee/register")
+        #expect(call.method == "POST" && call.url == "/api/v1/remotes/push/e2ee/register")
         let form = try form(call)
         #expect(form.text("realm_uuid") == Self.realm && form.text("token_id") == group.tokenID.text)
         #expect(form.text("bouncer_public_key") == bouncer)
@@ -102,7 +107,7 @@ struct OriginTests {
         var nonces: Set<[UInt8]> = []
         var number = 0
         for (call, count) in zip(calls, [1_000, 1_000, 500]) {
-            #expect(call.path == "/api/v1/remotes/push/e2ee/notify" && call.method == "POST")
+            #expect(call.url == "/api/v1/remotes/push/e2ee/notify" && call.method == "POST")
             #expect(field(call, "Content-type") == "application/json")
             // The relay's own reader takes it.
             let request = try call.body.reveal { (bytes) throws(ZulipError) in
@@ -143,7 +148,7 @@ struct OriginTests {
     func tooMuch() throws {
         var random = SeededRandom(seed: 5)
         let target = ZulipTarget(kind: .apns, tokenID: TokenID(1), pushKeyID: 1, key: try pushKey(1))
-        func send(_ nameBytes: Int) throws -> [ZulipCall] {
+        func send(_ nameBytes: Int) throws -> [HTTPCall] {
             let message = ZulipMessage(
                 id: 1, time: 1, content: "", senderID: 1,
                 senderName: String(repeating: "n", count: nameBytes), senderAvatarURL: "",

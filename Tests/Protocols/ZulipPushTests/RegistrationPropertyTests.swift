@@ -228,7 +228,7 @@ struct RegistrationRun {
         }
     }
 
-    private mutating func relayAnswer() -> (word: String, answer: ZulipAnswer) {
+    private mutating func relayAnswer() -> (word: String, answer: CallAnswer) {
         let bodies: [(Int, String)] = [
             (200, #"{"result":"success","msg":"","device_id":\#(1 + draw(5))}"#),
             (200, #"{"result":"success","msg":"","device_id":\#(1 + draw(5))}"#),
@@ -241,8 +241,8 @@ struct RegistrationRun {
         let (status, body) = bodies[place]
         return (
             "\(status) \(body)",
-            ZulipAnswer(
-                status: status, body: Secret(body.utf8), retryAfter: draw(3) == 0 ? "\(draw(9_000))" : nil)
+            CallAnswer(
+                status: status, retryAfter: draw(3) == 0 ? "\(draw(9_000))" : nil, body: Secret(body.utf8))
         )
     }
 

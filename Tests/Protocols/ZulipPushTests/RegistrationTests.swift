@@ -86,7 +86,7 @@ struct RegistrationTests {
         var folded = try FoldedState(bench["a"])
         for id in 1_000..<1_300 {
             var seen = OriginBench.Seen()
-            let key = ZulipAnswer(
+            let key = CallAnswer(
                 status: 400, body: Secret(#"{"code":"INVALID_BOUNCER_PUBLIC_KEY"}"#.utf8))
             try bench.answer(key, start + .seconds(Int64(id)), &seen)
             try bench.ask(.register, zap(Int64(id)), of: "a", start, &seen)
@@ -102,7 +102,7 @@ struct RegistrationTests {
         var seen = OriginBench.Seen()
         for id in 1...3 { try bench.ask(.register, zap(Int64(id)), of: "a", start, &seen) }
         try bench.answer(
-            ZulipAnswer(status: 400, body: Secret(#"{"code":"REQUEST_EXPIRED"}"#.utf8)), start, &seen)
+            CallAnswer(status: 400, body: Secret(#"{"code":"REQUEST_EXPIRED"}"#.utf8)), start, &seen)
         try bench.ask(.register, v11(9), of: "a", start, &seen)
         try bench.ask(.addDevice, [], of: "a", start, &seen)
         var folded = try FoldedState(bench["a"])
@@ -205,7 +205,7 @@ struct RegistrationTests {
         let later = start + Self.day + .seconds(60)
         seen = try restored.tick(later)
         try restored.answer(
-            ZulipAnswer(status: 400, body: Secret(#"{"code":"REQUEST_EXPIRED"}"#.utf8)), later, &seen)
+            CallAnswer(status: 400, body: Secret(#"{"code":"REQUEST_EXPIRED"}"#.utf8)), later, &seen)
         #expect(restored["a"].accounts.isEmpty && seen.alerts == ["registration-expired"])
         #expect(RegistrationStore.text(of: original["a"]) == confirmed)
         #expect(try original.tick(later).calls.isEmpty)
@@ -348,8 +348,8 @@ struct RegistrationTests {
         self.token(device, token) + [("push_key_id", "1"), ("push_key", Self.key)]
     }
 
-    private static func success(_ device: Int64? = nil) -> ZulipAnswer {
+    private static func success(_ device: Int64? = nil) -> CallAnswer {
         let id = device.map { #","device_id":\#($0)"# } ?? ""
-        return ZulipAnswer(status: 200, body: Secret((#"{"result":"success","msg":""\#(id)}"#).utf8))
+        return CallAnswer(status: 200, body: Secret((#"{"result":"success","msg":""\#(id)}"#).utf8))
     }
 }

@@ -131,10 +131,10 @@ final class TestRelay: Sendable {
     }
 
     /// Sends what an origin asks.
-    func ask(_ call: ZulipCall) async -> TestAnswer {
+    func ask(_ call: HTTPCall) async -> TestAnswer {
         let authorization = call.headers.first { $0.name == "Authorization" }?.value
         return await ask(
-            call.method, call.path,
+            call.method, call.url,
             authorization: authorization?.reveal { String(decoding: $0, as: UTF8.self) },
             body: call.body.reveal { Array($0) })
     }

@@ -164,7 +164,7 @@ extension VectorRunner {
             + lists.map { "\"\($0)\"" }.joined(separator: ",") + "]}"
         let answer =
             row["http"]?.int64 == 200
-            ? ZulipAnswer(status: 200, body: Secret(counts.utf8)) : Self.answer(row)
+            ? CallAnswer(status: 200, body: Secret(counts.utf8)) : Self.answer(row)
         let action = row["action"]?.string ?? ""
         switch ZulipOrigin.notifyOutcome(answer, profile: .v12) {
         case .sent(let sent): return action.contains("clear push_token_id") && sent.deadTokenIDs == [id]
@@ -175,12 +175,12 @@ extension VectorRunner {
     }
 
     /// An answer as rows give it: `http` null, or `network`, for none; `body`, or `body_text` as it stands.
-    static func answer(_ row: JSONValue) -> ZulipAnswer {
+    static func answer(_ row: JSONValue) -> CallAnswer {
         guard let status = row["http"]?.int64 else { return .none }
         let body = row["body_text"]?.string.map { Array($0.utf8) }
         let json = row["body"].flatMap { $0.isNull ? nil : $0.serialized() }
-        return ZulipAnswer(
-            status: Int(status), body: Secret(body ?? json ?? []),
-            retryAfter: row["headers"]?["Retry-After"]?.string)
+        return CallAnswer(
+            status: Int(status), retryAfter: row["headers"]?["Retry-After"]?.string,
+            body: Secret(body ?? json ?? []))
     }
 }

@@ -215,8 +215,8 @@ extension VectorRunner {
             realm: try text(record, "realm"), accounts: [row], queue: queue.map { [$0] } ?? [])
     }
 
-    private static func query(_ call: ZulipCall) -> JSONValue {
-        let query = call.path.split(separator: "?", maxSplits: 1).last.map { Array($0.utf8) } ?? []
+    private static func query(_ call: HTTPCall) -> JSONValue {
+        let query = call.url.split(separator: "?", maxSplits: 1).last.map { Array($0.utf8) } ?? []
         var object = JSONObject()
         // The library wrote it.
         for field in (try? Form.parse(query))?.fields ?? [] {
@@ -277,14 +277,14 @@ extension VectorRunner {
         }
     }
 
-    private static func success(_ device: Int64? = nil) -> ZulipAnswer {
+    private static func success(_ device: Int64? = nil) -> CallAnswer {
         let id = device.map { #","device_id":\#($0)"# } ?? ""
-        return ZulipAnswer(status: 200, body: Secret((#"{"result":"success","msg":""\#(id)}"#).utf8))
+        return CallAnswer(status: 200, body: Secret((#"{"result":"success","msg":""\#(id)}"#).utf8))
     }
 
-    private static func refusal(_ row: JSONValue) -> ZulipAnswer {
+    private static func refusal(_ row: JSONValue) -> CallAnswer {
         let body = #"{"result":"error","msg":"","code":"\#(row["code"]?.string ?? "")"}"#
-        return ZulipAnswer(status: row["http"]?.int64.map(Int.init) ?? 400, body: Secret(body.utf8))
+        return CallAnswer(status: row["http"]?.int64.map(Int.init) ?? 400, body: Secret(body.utf8))
     }
 }
 

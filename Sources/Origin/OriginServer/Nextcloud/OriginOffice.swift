@@ -1,5 +1,6 @@
 import NextcloudPush
 package import PushModel
+package import SealbellKit
 package import Uplink
 
 /// All that an origin owes: to its relay, and to proxies.
@@ -20,24 +21,14 @@ package struct OriginOffice: UplinkOffice {
     }
 
     package func take(
-        _ answer: UplinkAnswer, to message: UplinkMessage, of call: PushID
+        _ answer: CallAnswer, to message: UplinkMessage, of call: PushID
     ) async -> UplinkVerdict {
         guard message.kind == .proxy else { return await relay.take(answer, to: message, of: call) }
         guard let subject = ProxySubject(message.subject) else { return .refused }
         do throws(OriginError) {
-            let (again, isLost) = try await proxies.settle(CallAnswer(answer), subject)
+            let (again, isLost) = try await proxies.settle(answer, subject)
             if let again { return .again(after: again, blames: true) }
             return isLost ? .refused : .done
         } catch { return .uncommitted }
-    }
-}
-
-extension CallAnswer {
-    fileprivate init(_ answer: UplinkAnswer) {
-        switch answer {
-        case .none: self = .none
-        case .answered(let status, let body, let retryAfter):
-            self.init(status: status, retryAfter: retryAfter, body: body)
-        }
     }
 }

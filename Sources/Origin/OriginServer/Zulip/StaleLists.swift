@@ -80,7 +80,7 @@ package struct StaleLists: Sendable {
         return Push(
             message: .uplink(
                 UplinkMessage(
-                    kind: .staleList, method: .get, server: "", path: Secret(made.path.utf8),
+                    kind: .staleList, method: .get, server: "", path: Secret(made.url.utf8),
                     contentType: "", body: Secret([]), subject: subject.body)),
             pushClass: .background, origin: Secret(subject.realm.utf8), record: nil, touchedAt: now,
             custodyEnds: now + ZulipOriginLimits.staleInterval, repeatIdentity: nil)
@@ -88,11 +88,10 @@ package struct StaleLists: Sendable {
 
     // MARK: Answers
 
-    func take(_ answer: UplinkAnswer, to message: UplinkMessage) async -> UplinkVerdict {
+    func take(_ answer: CallAnswer, to message: UplinkMessage) async -> UplinkVerdict {
         guard let subject = StaleSubject(message.subject) else { return .refused }
         var run = StaleListRun(realm: subject.realm, after: subject.after, pages: subject.pages)
         var generator = WorldGenerator(world: ground.world)
-        let answer = ZulipAnswer(answer)
         let step = run.take(answer, now: ground.world.now(), using: &generator)
         if let fault = step.fault { ground.alert(.staleList(fault), subject.realm) }
         if answer.status == 401 { return .callerRefused }

@@ -86,7 +86,7 @@ package struct ZulipNotifier: Sendable {
         var generator = WorldGenerator(world: ground.world)
         for profile in ZulipProfile.allCases {
             let some = targets.filter { $0.profile == profile }
-            let calls: [ZulipCall]
+            let calls: [HTTPCall]
             do throws(ZulipError) {
                 calls = try origin.notify(notification, to: some, realm: user.realm, using: &generator)
             } catch { throw .origin(OriginError(.tooMuchContent)) }
@@ -98,7 +98,7 @@ package struct ZulipNotifier: Sendable {
                         message: .uplink(
                             UplinkMessage(
                                 kind: .notification, method: .post, server: "",
-                                path: Secret(call.path.utf8), contentType: call.contentType, body: call.body,
+                                path: Secret(call.url.utf8), contentType: call.contentType, body: call.body,
                                 subject: subject.body)),
                         pushClass: notification.body.pushClass, origin: Secret(user.name.utf8),
                         // It ends with its record, so nothing is sent for a user who was removed.
@@ -171,15 +171,14 @@ package struct ZulipNotifier: Sendable {
     }
 
     /// The relay has answered a notification.
-    func settle(_ answer: UplinkAnswer, _ message: UplinkMessage, _ call: PushID) async -> UplinkVerdict {
+    func settle(_ answer: CallAnswer, _ message: UplinkMessage, _ call: PushID) async -> UplinkVerdict {
         guard let subject = NotificationSubject(message.subject) else { return .refused }
         calls.note(call, of: subject.id)
-        switch ZulipOrigin.notifyOutcome(ZulipAnswer(answer), profile: subject.profile) {
+        switch ZulipOrigin.notifyOutcome(answer, profile: subject.profile) {
         case .retry(let fault):
             if let fault { ground.alert(.registrationRefused(fault), subject.realm) }
-            if case .answered(401, _, _) = answer { return .callerRefused }
-            let pause = ZulipAnswer(answer).pause(now: ground.world.now())
-            return .again(after: pause ?? .zero, blames: true)
+            if answer.status == 401 { return .callerRefused }
+            return .again(after: answer.pause(now: ground.world.now()) ?? .zero, blames: true)
         case .sent(let sent):
             return await note(
                 subject, sent.deadTokenIDs.map(\.text) + sent.deadDeviceIDs.map { String($0) },

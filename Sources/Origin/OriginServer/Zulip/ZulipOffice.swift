@@ -1,4 +1,5 @@
 package import PushModel
+package import SealbellKit
 package import Uplink
 import ZulipPush
 
@@ -27,7 +28,7 @@ package struct ZulipOffice: UplinkOffice {
     }
 
     package func take(
-        _ answer: UplinkAnswer, to message: UplinkMessage, of call: PushID
+        _ answer: CallAnswer, to message: UplinkMessage, of call: PushID
     ) async -> UplinkVerdict {
         switch message.kind {
         case .registration: await settle(answer, message)
@@ -38,11 +39,9 @@ package struct ZulipOffice: UplinkOffice {
         }
     }
 
-    private func settle(_ answer: UplinkAnswer, _ message: UplinkMessage) async -> UplinkVerdict {
+    private func settle(_ answer: CallAnswer, _ message: UplinkMessage) async -> UplinkVerdict {
         guard let subject = RegistrationSubject(message.subject) else { return .refused }
-        var status: Int?
-        if case .answered(let told, _, _) = answer { status = told }
-        let answer = ZulipAnswer(answer)
+        let status = answer.status
         let ground = ground
         do throws(ZulipUsersRefusal) {
             return try await users.change(
@@ -66,16 +65,6 @@ package struct ZulipOffice: UplinkOffice {
             // Nobody is there to register.
             if case .origin(let error) = error, error.code == .unknownUser { return .refused }
             return .uncommitted
-        }
-    }
-}
-
-extension ZulipAnswer {
-    init(_ answer: UplinkAnswer) {
-        switch answer {
-        case .none: self = .none
-        case .answered(let status, let body, let retryAfter):
-            self.init(status: status, body: body, retryAfter: retryAfter)
         }
     }
 }

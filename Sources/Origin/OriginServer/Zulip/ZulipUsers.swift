@@ -228,7 +228,7 @@ package final class ZulipUsers: Sendable {
         return Push(
             message: .uplink(
                 UplinkMessage(
-                    kind: .registration, method: .post, server: "", path: Secret(made.path.utf8),
+                    kind: .registration, method: .post, server: "", path: Secret(made.url.utf8),
                     contentType: made.contentType, body: made.body,
                     subject: subject(call.id.item, standing))),
             pushClass: .normal, origin: Secret(standing.user.utf8),
@@ -277,7 +277,7 @@ struct RegistrationSubject: Sendable {
     }
 }
 
-extension ZulipCall {
+extension HTTPCall {
     /// Of the body; empty: there is none.
     var contentType: String {
         headers.first { $0.name.lowercased() == "content-type" }?.value.reveal {

@@ -257,7 +257,7 @@ private struct PlayedOffice: UplinkOffice {
 
     func leave(of message: UplinkMessage) async -> UplinkLeave { await office.leave(of: message) }
 
-    func take(_ answer: UplinkAnswer, to message: UplinkMessage, of call: PushID) async -> UplinkVerdict {
+    func take(_ answer: CallAnswer, to message: UplinkMessage, of call: PushID) async -> UplinkVerdict {
         if sabotage.contains(.hearsNothing), message.kind == .registration, scheduler.chance(10) {
             return .done
         }
@@ -265,8 +265,7 @@ private struct PlayedOffice: UplinkOffice {
             let body = Secret(
                 (#"{"result":"success","msg":"","apple_successfully_sent_count":1,"#
                     + #""android_successfully_sent_count":0}"#).utf8)
-            return await office.take(
-                .answered(status: 200, body: body, retryAfter: nil), to: message, of: call)
+            return await office.take(.http(status: 200, body: body), to: message, of: call)
         }
         let verdict = await office.take(answer, to: message, of: call)
         guard scheduler.chance(10), verdict == .done || verdict == .refused else { return verdict }

@@ -15,12 +15,12 @@ struct BadInputTests {
         let watch: WatchedEngine.Watch
         let server: TestServer
         let phone: TestPhone
-        let notify: ZulipCall
-        let register: ZulipCall
-        let analytics: ZulipCall
-        let signUp: ZulipCall
+        let notify: HTTPCall
+        let register: HTTPCall
+        let analytics: HTTPCall
+        let signUp: HTTPCall
 
-        var good: [ZulipCall] { [notify, register, analytics, signUp] }
+        var good: [HTTPCall] { [notify, register, analytics, signUp] }
 
         init(_ relay: RunningRelay, _ watch: WatchedEngine.Watch) async throws {
             self.relay = relay
@@ -57,11 +57,11 @@ struct BadInputTests {
         }
 
         @discardableResult
-        func refuse(_ call: ZulipCall, _ body: [UInt8], _ what: String) async throws -> LocalCall.Answer {
-            try await refuse(call.method, call.path, call.headers, body, 400...499, what)
+        func refuse(_ call: HTTPCall, _ body: [UInt8], _ what: String) async throws -> LocalCall.Answer {
+            try await refuse(call.method, call.url, call.headers, body, 400...499, what)
         }
 
-        func text(_ call: ZulipCall) -> String { call.body.reveal { String(decoding: $0, as: UTF8.self) } }
+        func text(_ call: HTTPCall) -> String { call.body.reveal { String(decoding: $0, as: UTF8.self) } }
     }
 
     private func stage(_ body: @escaping (Scene) async throws -> Void) async throws {
@@ -171,7 +171,7 @@ struct BadInputTests {
                     ("bouncer_public_key", Array(scene.relay.bouncerKey.utf8))
                 ]).encoded()
                 let answer = try await scene.refuse(
-                    "POST", scene.register.path, scene.register.headers, text, 400...400,
+                    "POST", scene.register.url, scene.register.headers, text, 400...400,
                     "\(bytes.count) bytes")
                 answers.insert(answer.body)
             }
@@ -188,7 +188,7 @@ struct BadInputTests {
                 let items = Array(repeating: String(item), count: count).joined(separator: ",")
                 let body = "{\"realm_uuid\":\"\(scene.server.realm.uuid)\",\"push_requests\":[\(items)]}"
                 try await scene.refuse(
-                    "POST", scene.notify.path, scene.notify.headers, Array(body.utf8), 400...400,
+                    "POST", scene.notify.url, scene.notify.headers, Array(body.utf8), 400...400,
                     "\(count) items")
             }
             let small = Array(repeating: "0", count: 10_000).joined(separator: ",")
@@ -196,10 +196,10 @@ struct BadInputTests {
                 scene.notify, Array("{\"push_requests\":[\(small)]}".utf8), "10,000 numbers")
             let large = [UInt8](repeating: 0x20, count: (4 << 20) + 1)
             try await scene.refuse(
-                "POST", scene.notify.path, scene.notify.headers, large, 400...400, "4 MiB and one")
+                "POST", scene.notify.url, scene.notify.headers, large, 400...400, "4 MiB and one")
             let form = [UInt8](repeating: 0x61, count: (64 << 10) + 1)
             for call in [scene.register, scene.signUp] {
-                try await scene.refuse("POST", call.path, call.headers, form, 400...400, "64 KiB and one")
+                try await scene.refuse("POST", call.url, call.headers, form, 400...400, "64 KiB and one")
             }
             let fields = (0..<100).map { "a\($0)=1" }.joined(separator: "&")
             try await scene.refuse(scene.register, Array(fields.utf8), "100 fields")

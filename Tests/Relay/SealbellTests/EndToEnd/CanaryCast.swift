@@ -288,14 +288,16 @@ struct CanaryCast: Sendable {
         server.origin.analyticsStatus().headers.first { $0.name == "Authorization" }?.value ?? Secret([])
     }
 
-    private func call(_ name: String, _ call: ZulipCall) -> CanaryCall {
+    private func call(_ name: String, _ call: HTTPCall) -> CanaryCall {
         CanaryCall(
-            name: name, method: call.method, path: call.path, headers: call.headers + strays,
+            name: name, method: call.method, path: call.url, headers: call.headers + strays,
             body: call.method == "GET" ? nil : call.body, statuses: 200...200)
     }
 
-    private func with(_ call: ZulipCall, _ method: String, _ path: ZulipPath, _ body: Secret) -> ZulipCall {
-        ZulipCall(method: method, path: path.rawValue, headers: call.headers, body: body)
+    private func with(_ call: HTTPCall, _ method: String, _ path: ZulipPath, _ body: Secret) -> HTTPCall {
+        HTTPCall(
+            method: method, url: path.rawValue, headers: call.headers, body: body,
+            answerLimitBytes: call.answerLimitBytes)
     }
 
     private func form(

@@ -78,7 +78,7 @@ struct ProcessTests {
         let admin = try #require(LocalCall(patient: file.urls["admin"]))
         func signUp(_ host: String) async throws -> Int {
             let call = TestServer(host).origin.signUp(hostname: host, mail: "ops@acme.example")
-            return try await door.ask(call.method, call.path, headers: call.headers, body: call.body).status
+            return try await door.ask(call.method, call.url, headers: call.headers, body: call.body).status
         }
         func reload(_ old: String, _ new: String) async throws -> (status: Int32?, text: String) {
             #expect(Self.text.contains(old))

@@ -56,15 +56,15 @@ extension GuideRehearsal {
     // MARK: Zulip
 
     /// What a Zulip server says to the bouncer, through `curl`.
-    func send(_ call: ZulipCall, to url: String) async throws {
+    func send(_ call: HTTPCall, to url: String) async throws {
         var words = ["curl -s -S -X \(call.method) -o answer -w '%{http_code}' --data-binary @body"]
         for (name, value) in call.headers {
             words.append("-H '\(name): \(value.reveal { String(decoding: $0, as: UTF8.self) })'")
         }
         try place.put(call.body.reveal { String(decoding: $0, as: UTF8.self) }, at: "body")
-        let status = try await place.prepare((words + [url + call.path]).joined(separator: " "))
+        let status = try await place.prepare((words + [url + call.url]).joined(separator: " "))
         let answer = try place.folder.read("home/answer")
-        #expect(status == "200", "\(call.path): \(answer)")
+        #expect(status == "200", "\(call.url): \(answer)")
     }
 
     /// `chat.acme.example` signs up and reports its realm.

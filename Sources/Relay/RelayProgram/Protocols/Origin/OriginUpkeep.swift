@@ -112,7 +112,7 @@ final class OriginUpkeep: Sendable {
         case not(Told)
     }
 
-    private func send(_ call: ZulipCall) async -> Told {
+    private func send(_ call: HTTPCall) async -> Told {
         switch await ask(call, reading: { _ in true }) {
         case .found: .told
         case .not(let told): told
@@ -120,19 +120,19 @@ final class OriginUpkeep: Sendable {
     }
 
     private func ask<Found>(
-        _ call: ZulipCall, within deadline: Duration = .seconds(15), reading: (Secret) -> Found?
+        _ call: HTTPCall, within deadline: Duration = .seconds(15), reading: (Secret) -> Found?
     ) async -> Asked<Found> {
         var request = WebRequest(
-            call.method == "GET" ? .get : .post, url: ground.relay + call.path,
+            call.method == "GET" ? .get : .post, url: ground.relay + call.url,
             headers: call.headers.map { ($0.name, $0.value.reveal { String(decoding: $0, as: UTF8.self) }) },
-            body: call.body, answerLimitBytes: ZulipOriginLimits.answerBytes, deadline: deadline,
+            body: call.body, answerLimitBytes: call.answerLimitBytes, deadline: deadline,
             publicAddressesOnly: false)
         request.mayRepeat = true
         do throws(WebError) {
             let answer = try await web.fetch(request)
             if answer.status == 200, let found = reading(answer.body) { return .found(found) }
-            let read = ZulipAnswer(status: answer.status, body: answer.body)
-            return .not(.refused(status: answer.status, code: read.code ?? ""))
+            let code = ZulipOrigin.errorCode(answer.body)
+            return .not(.refused(status: answer.status, code: code ?? ""))
         } catch {
             return .not(.unreachable)
         }

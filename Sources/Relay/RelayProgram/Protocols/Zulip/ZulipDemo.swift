@@ -107,10 +107,10 @@ struct ZulipDemo: PhonesDemo {
             realmURL: "https://\(host)", realmName: "Demo", userID: 7, body: .message(message))
     }
 
-    private func ask(_ call: ZulipCall, _ wire: LocalCall, _ step: String) async throws {
+    private func ask(_ call: HTTPCall, _ wire: LocalCall, _ step: String) async throws {
         let answer: LocalCall.Answer
         do throws(LocalCall.Fault) {
-            answer = try await wire.ask(call.method, call.path, headers: call.headers, body: call.body)
+            answer = try await wire.ask(call.method, call.url, headers: call.headers, body: call.body)
         } catch {
             throw DemoFault(words: "the relay did not answer the \(step)")
         }

@@ -132,11 +132,11 @@ struct TestAnswer: Sendable {
 
 extension RunningRelay {
     func ask(
-        _ call: ZulipCall, _ listener: String = "public", authority: String? = nil,
+        _ call: HTTPCall, _ listener: String = "public", authority: String? = nil,
         headers: [(name: String, value: Secret)] = []
     ) async throws -> TestAnswer {
         let answer = try await door(listener, authority: authority).ask(
-            call.method, call.path, headers: call.headers + headers,
+            call.method, call.url, headers: call.headers + headers,
             body: call.method == "GET" ? nil : call.body)
         // Not every refusal is JSON; `null` has no members.
         let json = (try? JSONValue.parse(answer.body)) ?? .null

@@ -1,4 +1,5 @@
 public import PushModel
+public import SealbellKit
 import WireFormats
 
 /// What `push/e2ee/notify` answered (§5.5, §14.6).
@@ -32,7 +33,7 @@ public enum ZulipNotifyOutcome: Sendable, Hashable {
 
 extension ZulipOrigin {
     /// Judges the answer to a call of ``notify(_:to:realm:padding:using:)``.
-    public static func notifyOutcome(_ answer: ZulipAnswer, profile: ZulipProfile) -> ZulipNotifyOutcome {
+    public static func notifyOutcome(_ answer: CallAnswer, profile: ZulipProfile) -> ZulipNotifyOutcome {
         if answer.status == 200 {
             do { return .sent(try notifyAnswer(answer.body, profile: profile)) } catch {
                 return .retry(fault: .notTheProtocol)

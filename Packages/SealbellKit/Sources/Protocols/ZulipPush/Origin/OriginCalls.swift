@@ -1,4 +1,5 @@
 public import PushModel
+public import SealbellKit
 import WireFormats
 
 /// A device's sealed registration on its way to the relay, which alone can open it (§5.4, §14.5).
@@ -32,7 +33,7 @@ public struct SealedRegistration: Sendable {
 
 extension ZulipOrigin {
     /// `push/e2ee/register`: passes a device's sealed registration on.
-    public func register(_ registration: SealedRegistration, realm: String) -> ZulipCall {
+    public func register(_ registration: SealedRegistration, realm: String) -> HTTPCall {
         var fields: [(name: String, value: Secret)] = [("realm_uuid", Secret(realm.utf8))]
         switch registration.name {
         case .token(let id): fields.append(("token_id", Secret(id.text.utf8)))
@@ -48,7 +49,7 @@ extension ZulipOrigin {
     }
 
     /// As above, for a device of v12 that is a value of this library.
-    package func register(_ token: DeviceRegistrationCall.TokenGroup, realm: String) -> ZulipCall {
+    package func register(_ token: DeviceRegistrationCall.TokenGroup, realm: String) -> HTTPCall {
         register(
             SealedRegistration(
                 .token(token.tokenID), kind: token.kind, bouncerKey: token.bouncerKey,
@@ -62,15 +63,15 @@ extension ZulipOrigin {
     /// - Parameter realm: canonical lower-case UUID.
     /// - Parameter id: the page begins above it; 0 for the first.
     /// - Parameter limit: `nil`: as many as the relay gives, which is 1,000.
-    public func staleDevices(realm: String, after id: Int64 = 0, limit: Int? = nil) -> ZulipCall {
+    public func staleDevices(realm: String, after id: Int64 = 0, limit: Int? = nil) -> HTTPCall {
         var fields = [("realm_uuid", realm)]
         if id > 0 { fields.append(("after", String(id))) }
         if let limit { fields.append(("limit", String(limit))) }
         let query = Form(fields.map { (name: $0.0, value: Array($0.1.utf8)) }).encoded()
-        return ZulipCall(
-            method: ZulipPath.staleDevices.method,
-            path: ZulipPath.staleDevices.rawValue + "?" + String(decoding: query, as: UTF8.self),
-            headers: headers(nil, isAuthenticated: true), body: Secret([]))
+        return call(
+            ZulipPath.staleDevices.method,
+            ZulipPath.staleDevices.rawValue + "?" + String(decoding: query, as: UTF8.self),
+            headers: headers(nil, isAuthenticated: true))
     }
 
     /// Whether an application that has a plaintext path of its own may send on it (§14.13). With either

@@ -1,4 +1,5 @@
 import PushModel
+public import SealbellKit
 import WireFormats
 
 extension ZulipOrigin {
@@ -14,7 +15,7 @@ extension ZulipOrigin {
     public func notify(
         _ notification: ZulipNotification, to targets: [ZulipTarget], realm: String,
         padding: ContentPadding = .steps, using generator: inout some RandomNumberGenerator
-    ) throws(ZulipError) -> [ZulipCall] {
+    ) throws(ZulipError) -> [HTTPCall] {
         let plain = notification.serialized(padding: padding)
         let confirmed = targets.filter(\.isConfirmed)
         let groups = ZulipProfile.allCases.map { profile in
@@ -23,7 +24,7 @@ extension ZulipOrigin {
         for group in groups where !group.targets.isEmpty && !group.room.isEnough {
             throw ZulipError(.tooMuchContent)
         }
-        var calls: [ZulipCall] = []
+        var calls: [HTTPCall] = []
         for (room, targets) in groups {
             var rest = targets[...]
             while !rest.isEmpty {

@@ -1,4 +1,5 @@
 public import PushModel
+public import SealbellKit
 
 extension ZulipRegistrations {
     /// Takes the relay's answer to a call.
@@ -6,7 +7,7 @@ extension ZulipRegistrations {
     /// - Returns: nothing for a call that is not under way: its registration was replaced, forgotten or
     ///   settled, or this very try was answered before (§14.11, the replay clause).
     public mutating func settle(
-        _ id: ZulipQueuedCall.ID, _ answer: ZulipAnswer, now: UnixTime,
+        _ id: ZulipQueuedCall.ID, _ answer: CallAnswer, now: UnixTime,
         using generator: inout some RandomNumberGenerator
     ) -> ZulipStep {
         var step = ZulipStep()
@@ -41,7 +42,7 @@ extension ZulipRegistrations {
     ///
     /// - Returns: `nil` where there is no such item: its registration was replaced, forgotten or settled.
     public mutating func settle(
-        item id: UInt64, _ answer: ZulipAnswer, now: UnixTime,
+        item id: UInt64, _ answer: CallAnswer, now: UnixTime,
         using generator: inout some RandomNumberGenerator
     ) -> ZulipStep? {
         guard let item = queue[id] else { return nil }

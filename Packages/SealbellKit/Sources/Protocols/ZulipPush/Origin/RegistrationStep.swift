@@ -1,4 +1,5 @@
 import PushModel
+public import SealbellKit
 
 /// A change of a user's rows. The changes of one step go in one commit, in their order, and before the client
 /// or the relay hears anything.
@@ -22,7 +23,7 @@ public enum ZulipChange: Sendable {
 }
 
 /// One try of a queue item: a call to make now. Its answer goes to
-/// ``ZulipRegistrations/settle(_:_:now:using:)`` with the same ``id``; ``ZulipAnswer/none`` where there was
+/// ``ZulipRegistrations/settle(_:_:now:using:)`` with the same ``id``; ``CallAnswer/none`` where there was
 /// none, because no other try is made before.
 public struct ZulipQueuedCall: Sendable {
     /// Names the registration and the try, so that an answer that comes twice counts once.
@@ -41,7 +42,7 @@ public struct ZulipQueuedCall: Sendable {
     public let registration: SealedRegistration
 
     /// The HTTP request of this try, ``ZulipOrigin/register(_:realm:)``.
-    public func call(by origin: ZulipOrigin) -> ZulipCall { origin.register(registration, realm: realm) }
+    public func call(by origin: ZulipOrigin) -> HTTPCall { origin.register(registration, realm: realm) }
 }
 
 /// What follows from something that happened to a user's registrations.

@@ -1,4 +1,5 @@
 public import PushModel
+public import SealbellKit
 
 /// One run of the daily job that asks the relay which ids died long ago (§14.7): page after page for one
 /// realm. A value; the caller makes the calls.
@@ -48,14 +49,14 @@ public struct StaleListRun: Sendable {
     }
 
     /// The HTTP request for the next page, ``ZulipOrigin/staleDevices(realm:after:limit:)``.
-    public func call(by origin: ZulipOrigin) -> ZulipCall { origin.staleDevices(realm: realm, after: after) }
+    public func call(by origin: ZulipOrigin) -> HTTPCall { origin.staleDevices(realm: realm, after: after) }
 
     /// Judges the answer to the last call.
     ///
     /// A page that does not rise ends the run, and nothing of it is taken: a list that goes back would never
     /// end. So does what cannot be read, and what a relay without the list says.
     public mutating func take(
-        _ answer: ZulipAnswer, now: UnixTime, using generator: inout some RandomNumberGenerator
+        _ answer: CallAnswer, now: UnixTime, using generator: inout some RandomNumberGenerator
     ) -> Step {
         let read = AnswerReading(answer.body)
         guard answer.status == 200 else {

@@ -1,37 +1,11 @@
 public import PushModel
+public import SealbellKit
 import WireFormats
 
-/// What the relay answered to a call, or that it did not.
-public struct ZulipAnswer: Sendable {
-    /// 100 to 599, of HTTP; `nil`: no answer, for whatever reason.
-    public let status: Int?
-    /// At most ``ZulipOriginLimits/answerBytes`` of it; what is longer is no answer of this protocol.
-    public let body: Secret
-    /// The field `Retry-After` as it came.
-    public let retryAfter: String?
-
-    /// - Parameter status: of HTTP, any.
-    /// - Parameter body: what was read of it, at most ``ZulipOriginLimits/answerBytes``.
-    /// - Parameter retryAfter: the field as it came.
-    public init(status: Int, body: Secret, retryAfter: String? = nil) {
-        self.status = status
-        self.body = body
-        self.retryAfter = retryAfter
-    }
-
-    private init() { (status, body, retryAfter) = (nil, Secret([]), nil) }
-
-    /// The network failed, or the time for an answer was over.
-    public static let none = ZulipAnswer()
-
-    /// What the field asks for, a day at most; `nil` where there is none that can be read.
-    public func pause(now: UnixTime) -> Duration? { retryAfter.flatMap { RetryAfter.parse($0, now: now) } }
-
-    /// The code of an error envelope, as ``ZulipOrigin/errorCode(_:)``.
-    public var code: String? { ZulipOrigin.errorCode(body) }
-
+/// What an answer of the relay says; of a body above ``ZulipOriginLimits/answerBytes`` nothing does.
+extension CallAnswer {
     /// What time alone mends: no answer, 5xx, 429.
-    public var mayPass: Bool { status.map { $0 == 429 || (500..<600).contains($0) } ?? true }
+    package var mayPass: Bool { status.map { $0 == 429 || (500..<600).contains($0) } ?? true }
 
     /// Whether the relay refuses this call for what it is: any 4xx but 401, which is about who asks, and 429.
     var isRefusal: Bool {
@@ -93,7 +67,7 @@ public enum RelayFault: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    init(_ answer: ZulipAnswer, _ code: String?) {
+    init(_ answer: CallAnswer, _ code: String?) {
         switch code {
         case _ where answer.status == 413: self = .tooLarge
         case "REALM_DEACTIVATED" where answer.status == 401 || answer.isRefusal: self = .deactivated
@@ -130,7 +104,7 @@ extension ZulipOrigin {
     /// docs/conformance/zulip.md calls a defect. In the specification's own profile all is tried again but
     /// the two codes that it names (§14.11).
     public static func registrationOutcome(
-        _ answer: ZulipAnswer, profile: ZulipProfile
+        _ answer: CallAnswer, profile: ZulipProfile
     ) -> ZulipRegistrationOutcome {
         let read = AnswerReading(answer.body)
         if answer.status == 200, read.isSuccess {

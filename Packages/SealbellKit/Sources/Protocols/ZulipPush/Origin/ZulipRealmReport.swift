@@ -1,18 +1,3 @@
-public import PushModel
-
-/// One HTTP request that an origin makes of the relay. A value: anyone who has a network sends it.
-public struct ZulipCall: Sendable {
-    /// `GET` or `POST`.
-    public let method: String
-    /// Begins with `/api/v1/remotes/`, ends with the query where there is one; goes behind the relay's base
-    /// URL.
-    public let path: String
-    /// `Authorization` among them, as text.
-    public let headers: [(name: String, value: Secret)]
-    /// A form or JSON, by the `Content-Type` among the headers; empty with `GET`.
-    public let body: Secret
-}
-
 /// A realm as `server/analytics` reports it (§5.3).
 public struct ZulipRealmReport: Sendable, Hashable {
     /// The server's own number for the realm.
