@@ -173,7 +173,7 @@ let publishing: [Target] = [
     library(
         "Publishing/MarmotPublishing",
         [
-            "PushModel", "WireFormats", "Secp256k1Keys", "EventLoops", "WebSocket", "MarmotPush", "WebClient",
+            "PushModel", "Secp256k1Keys", "EventLoops", "WebSocket", "MarmotPush", "WebClient",
             nioCore, nioPosix
         ])
 ]

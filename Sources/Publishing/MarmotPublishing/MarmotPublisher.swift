@@ -70,7 +70,8 @@ public final class MarmotPublisher: Sendable {
     let limits: PublishingLimits
     let world: World
     let line: NostrPublisher
-    let documents: DocumentFetch?
+    let web: any WebFetch
+    let isStranger: @Sendable (WebSocketAddress) -> Bool
     let book: Mutex<RelayBook>
     let flights = Flights()
 
@@ -113,7 +114,7 @@ public final class MarmotPublisher: Sendable {
         }
         let (known, local) = (hosts, settings.reachesLocalRelays)
         let isStranger: @Sendable (WebSocketAddress) -> Bool = { !local && !known.contains($0.authority) }
-        documents = settings.tor == nil ? RelayInformation.fetch(web, isStranger: isStranger) : nil
+        (self.web, self.isStranger) = (web, isStranger)
         line = NostrPublisher(
             client: client, proxy: settings.tor.map { SOCKS5Proxy(host: $0.host, port: $0.port) },
             world: world, grace: limits.grace, isStranger: isStranger)
@@ -132,39 +133,12 @@ public final class MarmotPublisher: Sendable {
     /// - Throws: ``Unreached`` when phones were not woken; those of other servers are.
     @discardableResult
     public func wake(_ tokens: [GossipToken]) async throws(Unreached) -> [WakeReport] {
-        let groups = Dictionary(grouping: tokens, by: \.server)
-        let order = groups.sorted { left, right in
-            let isBuiltIn = (settings.builtIn[left.key] != nil, settings.builtIn[right.key] != nil)
-            if isBuiltIn.0 != isBuiltIn.1 { return isBuiltIn.0 }
-            if left.value.count != right.value.count { return left.value.count > right.value.count }
-            return left.key.bytes.lexicographicallyPrecedes(right.key.bytes)
-        }
-        var reports = await inTurns(order.prefix(PublishingLimits.servers), PublishingLimits.serversAtOnce) {
-            await self.wake($0.key, $0.value)
-        }
-        for (server, tokens) in order.dropFirst(PublishingLimits.servers) {
-            reports.append(WakeReport(server: server, tokens: tokens.count))
-        }
+        let reports = await work(tokens)
         let missed = reports.filter { !$0.isReached }
         guard missed.isEmpty else {
             throw Unreached(servers: missed, reached: reports.filter(\.isReached))
         }
         return reports
-    }
-
-    /// Runs `body` on each, a limited number at once, and returns the results in order.
-    func inTurns<Item: Sendable, Result: Sendable>(
-        _ items: some Sequence<Item>, _ limit: Int, _ body: @escaping @Sendable (Item) async -> Result
-    ) async -> [Result] {
-        await withTaskGroup(of: (Int, Result).self) { group in
-            var results: [(Int, Result)] = []
-            for (index, item) in items.enumerated() {
-                if index >= limit, let result = await group.next() { results.append(result) }
-                group.addTask { (index, await body(item)) }
-            }
-            for await result in group { results.append(result) }
-            return results.sorted { $0.0 < $1.0 }.map(\.1)
-        }
     }
 }
 

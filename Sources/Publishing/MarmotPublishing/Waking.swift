@@ -4,94 +4,111 @@ import Secp256k1Keys
 import Synchronization
 import WebSocket
 
-/// One server's phones, from its relay list to its relays' answers.
+/// Carries out what a ``MarmotOrigin`` wants done.
 extension MarmotPublisher {
-    func wake(_ server: XOnlyKey, _ tokens: [GossipToken]) async -> WakeReport {
-        var report = WakeReport(server: server, tokens: tokens.count)
-        let hints = RelayList.usable(tokens.lazy.compactMap(\.relayHint))
-        if needsList(tokens) { await lookUp(server, hints, isDoubted: false) }
-        var made = await triggers(server, tokens, hints)
-        if !made.isWhole {
-            // A list from the last run may name nobody who still listens.
-            await lookUp(server, hints, isDoubted: true)
-            made = await triggers(server, tokens, hints)
-        }
-        let outcomes = await inTurns(made.triggers, PublishingLimits.triggersAtOnce) { trigger in
-            await self.publish(trigger, hints)
-        }
-        report.hasList = book.withLock { $0.list(of: server) } != nil
-        report.triggers = made.triggers.count
-        report.isWhole = made.isWhole
-        for outcome in outcomes {
-            if outcome.contains(where: { $0.answer == .accepted }) { report.accepted += 1 }
-            for (url, answer) in outcome { report.note(url, answer) }
-        }
-        return report
+    private enum Happened: Sendable {
+        case answered(Call, CallAnswer)
+        case time(UnixTime)
     }
 
-    /// The texts differ (docs/conformance/marmot.md): by `push-v1` owners say where their server listens, and
-    /// its own list counts where none has.
-    private func needsList(_ tokens: [GossipToken]) -> Bool {
-        tokens.contains { GossipProfile($0.format) != .pushV1 || $0.relayHint == nil }
-    }
-
-    // MARK: making
-
-    private func triggers(
-        _ server: XOnlyKey, _ tokens: [GossipToken], _ hints: [String]
-    ) async -> (triggers: [MarmotOrigin.Trigger], isWhole: Bool) {
-        var directory = MarmotOrigin.Directory()
-        directory.lists[server] = book.withLock { $0.list(of: server) }
-        directory.fallbacks[server] = settings.builtIn[server]
-        let relays = Set(hints + relays(of: server)).filter { dialled($0) != nil }
-        directory.information = await information(relays)
+    /// Wakes phones, until each server has answered or the caller gives up.
+    func work(_ tokens: [GossipToken]) async -> [WakeReport] {
         var random = SystemRandomNumberGenerator()
-        // Fails only where a frame outgrew what was reckoned: then nothing was made.
-        let made = try? MarmotOrigin(directory, seedPath: settings.seedPath)
-            .notify(tokens, now: world.now(), using: &random)
-        return (made?.triggers ?? [], made?.unreachable.isEmpty ?? false)
-    }
-
-    /// Where a server listens as far as it, or the app, says itself.
-    private func relays(of server: XOnlyKey) -> [String] {
-        book.withLock { $0.list(of: server)?.relays } ?? settings.builtIn[server] ?? []
-    }
-
-    /// Relays' documents, out of memory or from the relays.
-    private func information(_ relays: Set<String>) async -> [String: RelayInformation] {
-        guard let documents else { return [:] }
-        var known: [String: RelayInformation] = [:]
-        var unknown: [NostrRelay] = []
-        let now = world.instant()
-        for url in relays.sorted() {
-            switch book.withLock({ $0.document(of: url, at: now) }) {
-            case .some(let information): known[url] = information
-            case nil: if let relay = dialled(url) { unknown.append(relay) }
+        var origin = MarmotOrigin(
+            lookUp: settings.lookUp, builtIn: settings.builtIn, seedPath: settings.seedPath, using: &random)
+        origin.pause = limits.pause
+        // A new one has room.
+        guard let id = try? origin.notify(tokens) else { return [] }
+        return await withTaskGroup(of: Happened.self) { group in
+            var (now, alarm) = (world.now(), UnixTime?.none)
+            while true {
+                for call in due(&origin, now) {
+                    let server = origin.lookUp(of: call)
+                    group.addTask { .answered(call, await self.answer(call, server)) }
+                }
+                if let ended = origin.takeReports().first {
+                    group.cancelAll()
+                    return ended.reports
+                }
+                if let next = origin.nextDue, next != alarm {
+                    alarm = next
+                    let end = world.instant() + max(next.since(now), .zero)
+                    group.addTask { [world] in
+                        // Ends early only when the wake has ended.
+                        try? await world.sleep(end)
+                        return .time(next)
+                    }
+                }
+                guard !Task.isCancelled, let happened = await group.next() else {
+                    origin.end(id)
+                    continue
+                }
+                switch happened {
+                case .answered(let call, let answer):
+                    now = world.now()
+                    take(answer, to: call, &origin, now)
+                // The pause is over, whatever the date is.
+                case .time(let time): now = max(world.now(), time)
+                }
             }
         }
-        let fetched = await inTurns(unknown, PublishingLimits.publications) {
-            ($0.url, await documents($0.address))
-        }
-        for (url, information) in fetched {
-            known[url] = information
-            book.withLock { $0.note(information, ofRelay: url, at: now) }
-        }
-        return known
     }
 
-    // MARK: looking up
+    // What one wake learns all others know.
 
-    /// Looks for a server's list, unless one is known that is fresh. Those who ask for the same at once share
-    /// one look-up.
-    func lookUp(_ server: XOnlyKey, _ hints: [String], isDoubted: Bool) async {
+    private func due(_ origin: inout MarmotOrigin, _ now: UnixTime) -> [Call] {
+        book.withLock { book in
+            origin.book = book
+            defer { book = origin.book }
+            return origin.due(at: now)
+        }
+    }
+
+    private func take(_ answer: CallAnswer, to call: Call, _ origin: inout MarmotOrigin, _ now: UnixTime) {
+        book.withLock { book in
+            origin.book = book
+            defer { book = origin.book }
+            origin.answered(answer, to: call, at: now)
+        }
+    }
+
+    // MARK: calls
+
+    private func answer(
+        _ call: Call, _ listing: (server: XOnlyKey, isDoubted: Bool)?
+    ) async -> CallAnswer {
+        switch call.way {
+        case .http(let request): return await document(request)
+        case .lookUp(_, let relays):
+            guard let listing else { return .none }
+            await lookUp(listing.server, relays, isDoubted: listing.isDoubted)
+            return .taken
+        case .event(let text, let relays):
+            // The origin's own.
+            guard let wrap = try? NostrEvent.parse(text) else { return .none }
+            return .relays(await publish(wrap, relays))
+        case .publish, .follow, .history, .say, .hear: return .none
+        }
+    }
+
+    /// A relay's document, which is fetched over https; not with Tor, because that would go another way.
+    private func document(_ request: HTTPCall) async -> CallAnswer {
+        guard settings.tor == nil, let relay = dialled("wss" + request.url.dropFirst("https".count)),
+            let answer = await RelayInformation.answer(of: relay.address, web, isStranger: isStranger)
+        else { return .none }
+        return .http(status: answer.status, body: answer.body)
+    }
+
+    /// Looks for a server's list, unless one is known that is fresh, and notes it. Those who ask for the same
+    /// at once share one look-up.
+    private func lookUp(_ server: XOnlyKey, _ relays: [String], isDoubted: Bool) async {
         let isDue = { self.book.withLock { $0.isDue(server, isDoubted: isDoubted, at: self.world.now()) } }
         guard isDue() else { return }
         await flights.share(server) {
             guard isDue() else { return }
-            let places = self.settings.lookUp + self.relays(of: server) + hints
-            let relays = self.unique(places).prefix(PublishingLimits.publications)
+            let places = self.unique(relays).prefix(PublishingLimits.publications)
             let found = await self.line.lookUp(
-                server, at: Array(relays), within: self.deadline(self.limits.lookUp))
+                server, at: Array(places), within: self.deadline(self.limits.lookUp))
             // Who is called off knows nothing.
             if found.list == nil, Task.isCancelled { return }
             let now = self.world.now()
@@ -99,32 +116,6 @@ extension MarmotPublisher {
                 $0.note(found.list, isAnswered: found.isAnswered, of: server, at: now)
             }
         }
-    }
-
-    // MARK: publishing
-
-    /// Publishes a trigger to all its relays. If none takes it, the server's list is looked up again, and it
-    /// goes once more to those that have not been asked, and to those that may think better of it.
-    private func publish(
-        _ trigger: MarmotOrigin.Trigger, _ hints: [String]
-    ) async -> [(url: String, answer: RelayAnswer)] {
-        var answers = await publish(trigger.wrap, trigger.relays)
-        guard !Task.isCancelled, !answers.contains(where: { $0.answer == .accepted }) else { return answers }
-        let spread = Duration.milliseconds(world.random(below: limits.pause.wholeMilliseconds + 1))
-        // Ends early only when the caller gives up.
-        do { try await world.sleep(world.instant() + limits.pause + spread) } catch { return answers }
-        await lookUp(trigger.server, hints, isDoubted: true)
-        let asked = Dictionary(answers.map { ($0.url, $0.answer) }, uniquingKeysWith: { $1 })
-        let again = (relays(of: trigger.server) + trigger.relays).filter { asked[$0]?.isOfAMoment ?? true }
-        guard !again.isEmpty else { return answers }
-        for (url, answer) in await publish(trigger.wrap, again) {
-            if let at = answers.firstIndex(where: { $0.url == url }) {
-                answers[at].answer = answer
-            } else {
-                answers.append((url, answer))
-            }
-        }
-        return answers
     }
 
     private func publish(
@@ -153,6 +144,7 @@ extension MarmotPublisher {
     /// Anybody in a group can name a relay, and all the others' phones would go there: so not to their own
     /// networks, and not where anybody on the way reads along.
     private func dialled(_ url: String) -> NostrRelay? {
+        // Which rule of addresses it breaks is of no matter.
         guard let relay = try? NostrRelay(url) else { return nil }
         let address = relay.address
         if settings.lookUp.contains(url) || settings.builtIn.values.contains(where: { $0.contains(url) }) {

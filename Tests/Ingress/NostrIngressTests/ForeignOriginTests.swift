@@ -50,7 +50,7 @@ struct ForeignOriginTests {
         let stage = try Stage()
         let list = try #require(
             await stage.publisher.relayList(of: stage.server, from: stage.relays, within: Self.deadline))
-        var directory = MarmotOrigin.Directory()
+        var directory = MarmotOriginRoutine.Directory()
         directory.lists[stage.server] = list
         var rows: [JSONValue] = []
         var random = SystemRandomNumberGenerator()
@@ -64,7 +64,7 @@ struct ForeignOriginTests {
                 return try GossipToken(format, box: box, server: stage.server)
             }
             for path in format == .seed ? [GiftWrap.Path.sealed, .direct] : [.sealed] {
-                let sent = try MarmotOrigin(directory, seedPath: path)
+                let sent = try MarmotOriginRoutine(directory, seedPath: path)
                     .notify(tokens, now: World.live.now(), using: &random)
                 for trigger in sent.triggers {
                     let relays = try trigger.relays.map { try NostrRelay($0) }
@@ -79,7 +79,7 @@ struct ForeignOriginTests {
     }
 
     private func row(
-        _ trigger: MarmotOrigin.Trigger, _ targets: [DeviceTarget], isSealed: Bool
+        _ trigger: MarmotOriginRoutine.Trigger, _ targets: [DeviceTarget], isSealed: Bool
     ) -> JSONValue {
         let tokens = targets.map { target in
             JSONValue.string(target.token.reveal { Hex.encode(Array($0)) })

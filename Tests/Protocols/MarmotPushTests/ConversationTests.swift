@@ -28,14 +28,14 @@ struct ConversationTests {
     }
 
     /// What a sender publishes, as frames.
-    private static func publish(_ crowd: Crowd, from leaf: UInt32, _ directory: MarmotOrigin.Directory)
+    private static func publish(_ crowd: Crowd, from leaf: UInt32, _ directory: MarmotOriginRoutine.Directory)
         throws -> [Secret]
     {
         let member = crowd[leaf]
-        let tokens = MarmotOrigin.choose(
+        let tokens = MarmotOriginRoutine.choose(
             from: member.device.tokens, in: member.view, sender: member.pair.publicKey,
             now: crowd.props.now.wall)
-        let sent = try MarmotOrigin(directory)
+        let sent = try MarmotOriginRoutine(directory)
             .notify(tokens, now: crowd.props.now.wall, using: &crowd.props.random)
         #expect(sent.unreachable.isEmpty)
         return sent.triggers.flatMap { trigger in
@@ -43,10 +43,10 @@ struct ConversationTests {
         }
     }
 
-    private static func directory(_ server: Secp256k1KeyPair) throws -> MarmotOrigin.Directory {
+    private static func directory(_ server: Secp256k1KeyPair) throws -> MarmotOriginRoutine.Directory {
         let event = RelayList.event(
             relays: [inbox], at: 1_767_225_000, by: server, auxiliary: Array(repeating: 0, count: 32))
-        var directory = MarmotOrigin.Directory()
+        var directory = MarmotOriginRoutine.Directory()
         directory.lists[server.publicKey] = RelayList.newest(of: [event], author: server.publicKey)
         return directory
     }

@@ -296,7 +296,7 @@ struct GossipVectors {
     private func byServer(_ row: JSONValue) throws {
         var props = Props(seed: 6)
         var tokens: [GossipToken] = []
-        var directory = MarmotOrigin.Directory()
+        var directory = MarmotOriginRoutine.Directory()
         for entry in try found(row["tokens"]?.array, "tokens") {
             let server = try pair(try found(entry[0]?.string, "server"))
             directory.lists[server.publicKey] = try RelayList(
@@ -307,7 +307,7 @@ struct GossipVectors {
                 tokens.append(try props.token(.seed, to: server.publicKey))
             }
         }
-        let sent = try MarmotOrigin(directory).notify(tokens, now: now, using: &props.random)
+        let sent = try MarmotOriginRoutine(directory).notify(tokens, now: now, using: &props.random)
         let expected = try found(row["events"]?.array, "events")
         try check(sent.triggers.count == expected.count, "\(sent.triggers.count) events")
         for (trigger, entry) in zip(sent.triggers, expected) {

@@ -11,7 +11,7 @@ struct OriginTests {
     private final class Stage {
         var props: Props
         let server: Secp256k1KeyPair
-        var directory = MarmotOrigin.Directory()
+        var directory = MarmotOriginRoutine.Directory()
 
         init(seed: UInt64) throws {
             props = Props(seed: seed)
@@ -36,15 +36,15 @@ struct OriginTests {
 
         func notify(
             _ tokens: [GossipToken], _ path: GiftWrap.Path = .sealed
-        ) throws -> MarmotOrigin.Notification {
-            try MarmotOrigin(directory, seedPath: path)
+        ) throws -> MarmotOriginRoutine.Notification {
+            try MarmotOriginRoutine(directory, seedPath: path)
                 .notify(tokens, now: props.now.wall, using: &props.random)
         }
     }
 
     /// What the server finds in a trigger.
     private static func open(
-        _ trigger: MarmotOrigin.Trigger, _ pair: Secp256k1KeyPair
+        _ trigger: MarmotOriginRoutine.Trigger, _ pair: Secp256k1KeyPair
     ) throws -> (items: Int, targets: [DeviceTarget], inner: GiftWrap.Opened) {
         let frame = NostrMessage.FromClient.event(trigger.wrap).serialized()
         #expect(frame.count <= MarmotLimits.commonFrameBytes)
@@ -357,7 +357,7 @@ struct OriginTests {
         for leaf in Crowd.leaves { try crowd.join(leaf) }
         let sender = crowd[0].pair.publicKey
         func chosen(_ view: GroupDouble) -> Int {
-            MarmotOrigin.choose(
+            MarmotOriginRoutine.choose(
                 from: crowd[0].device.tokens, in: view, sender: sender, now: crowd.props.now.wall
             ).count
         }

@@ -13,7 +13,7 @@ struct PrivacyTests {
         var crowd: Crowd
         var phones: [UInt32: Secret] = [:]
         var gossip: [NostrEvent] = []
-        var triggers: [MarmotOrigin.Trigger] = []
+        var triggers: [MarmotOriginRoutine.Trigger] = []
 
         init(_ format: TokenFormat, seed: UInt64, notifications: Int = 1) throws {
             crowd = try Crowd(format, seed: seed)
@@ -21,16 +21,16 @@ struct PrivacyTests {
                 phones[leaf] = crowd.props.bytes(32)
                 gossip += try crowd.join(leaf, token: phones[leaf])
             }
-            var directory = MarmotOrigin.Directory()
+            var directory = MarmotOriginRoutine.Directory()
             directory.lists[crowd.server.publicKey] = try RelayList(
                 RelayList.event(
                     relays: ["wss://inbox.example.org"], at: 1, by: crowd.server,
                     auxiliary: Array(repeating: 0, count: 32)))
-            let tokens = MarmotOrigin.choose(
+            let tokens = MarmotOriginRoutine.choose(
                 from: crowd[3].device.tokens, in: crowd[3].view, sender: crowd[3].pair.publicKey,
                 now: crowd.props.now.wall)
             for _ in 0..<notifications {
-                triggers += try MarmotOrigin(directory)
+                triggers += try MarmotOriginRoutine(directory)
                     .notify(tokens, now: crowd.props.now.wall, using: &crowd.props.random).triggers
             }
         }
@@ -62,7 +62,7 @@ struct PrivacyTests {
             }
         }
 
-        func boxes(_ trigger: MarmotOrigin.Trigger) throws -> [[UInt8]] {
+        func boxes(_ trigger: MarmotOriginRoutine.Trigger) throws -> [[UInt8]] {
             let inner = try GiftWrap.unwrap(trigger.wrap, with: crowd.server).event
             return try TriggerContent(reading: inner).chunks.map(\.array)
         }
@@ -129,7 +129,7 @@ struct PrivacyTests {
             for count in [1, 2, 3] {
                 var props = Props(seed: 64 + UInt64(count))
                 let server = try props.pair()
-                var directory = MarmotOrigin.Directory()
+                var directory = MarmotOriginRoutine.Directory()
                 directory.lists[server.publicKey] = try RelayList(
                     RelayList.event(
                         relays: ["wss://inbox.example.org"], at: 1, by: server,
@@ -138,7 +138,7 @@ struct PrivacyTests {
                     let tokens = try (0..<count).map { _ in
                         try props.token(format, to: server.publicKey)
                     }
-                    let sent = try MarmotOrigin(directory)
+                    let sent = try MarmotOriginRoutine(directory)
                         .notify(tokens, now: props.now.wall, using: &props.random)
                     sizes[count, default: []].insert(sent.triggers[0].wrap.content.count)
                 }

@@ -38,7 +38,7 @@ struct SeveralTokensTests {
         #expect(told.events.map(\.kind) == [447] && told.events[0].tags.count { $0[0] == "token" } == 3)
         try crowd.spread(told.events, from: 3)
         #expect(crowd[5].known(crowd.props) == [3: 3])
-        let boxes = MarmotOrigin.choose(
+        let boxes = MarmotOriginRoutine.choose(
             from: crowd[5].device.tokens, in: crowd[5].view, sender: crowd[5].pair.publicKey,
             now: crowd.props.now.wall)
         let opened = try boxes.map { try TokenBox.decrypt($0.box, .seed, with: crowd.server).token }
@@ -140,7 +140,7 @@ struct SeveralTokensTests {
         crowd.props.pass(.seconds(2))
         try crowd.spread(crowd.due(5).events, from: 5)
         #expect(crowd[3].known(crowd.props) == [5: 1, 7: 1])
-        let chosen = MarmotOrigin.choose(
+        let chosen = MarmotOriginRoutine.choose(
             from: crowd[3].device.tokens, in: crowd[3].view, sender: crowd[3].pair.publicKey,
             now: crowd.props.now.wall)
         #expect(chosen.count == 2)

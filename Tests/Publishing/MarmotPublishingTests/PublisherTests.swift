@@ -199,7 +199,7 @@ struct PublisherTests {
         let publisher = try rig.publisher(builtIn: [rig.server: rig.urls])
         let error = try #require(await missed(publisher, tokens))
         #expect(error.reached.map(\.server) == [rig.server] && error.servers.count == 40)
-        #expect(rig.relays[0].counters.requests <= PublishingLimits.servers)
+        #expect(rig.relays[0].counters.requests <= MarmotLimits.serversOfWake)
         await rig.stop()
     }
 

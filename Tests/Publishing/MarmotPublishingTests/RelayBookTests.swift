@@ -4,8 +4,6 @@ import PushTesting
 import Secp256k1Keys
 import Testing
 
-@testable import MarmotPublishing
-
 @Suite("What is remembered of servers and relays")
 struct RelayBookTests {
     private static let now = UnixTime(seconds: 1_800_000_000)
@@ -65,11 +63,11 @@ struct RelayBookTests {
                 nil, isAnswered: false, of: Secp256k1KeyPair.generate(.live).publicKey,
                 at: Self.now + .seconds(step))
         }
-        #expect(book.entries.count == PublishingLimits.rememberedServers)
+        #expect(book.entries.count == MarmotLimits.rememberedServers)
         #expect(book.list(of: pair.publicKey) != nil)
-        for step in 0..<1_000 { book.note(nil, ofRelay: "wss://\(step).example", at: .now) }
-        #expect(book.document(of: "wss://999.example", at: .now) != nil)
-        #expect(book.document(of: "wss://0.example", at: .now) == nil)
+        for step in 0..<1_000 { book.note(nil, ofRelay: "wss://\(step).example", at: Self.now) }
+        #expect(book.document(of: "wss://999.example", at: Self.now) != nil)
+        #expect(book.document(of: "wss://0.example", at: Self.now) == nil)
     }
 
     @Test("A list of more than 16 KiB counts as none")

@@ -148,7 +148,7 @@ package struct NostrPublisher: Sendable {
         do throws(WebSocketError) {
             let verdict = try await converse(relay, proxy) { (line) throws(WebSocketError) in
                 try await line.run(RelayTalk(.read(subscription: name)), asking: request) {
-                    guard case .event(name, let event) = $0, found.count < PublishingLimits.lists else {
+                    guard case .event(name, let event) = $0, found.count < MarmotLimits.listsRead else {
                         return
                     }
                     found.append(event)

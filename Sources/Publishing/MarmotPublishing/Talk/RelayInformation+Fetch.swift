@@ -12,8 +12,7 @@ extension RelayInformation {
             && minPowDifficulty == nil && createdAtLowerLimit.map { age <= $0 } ?? true
     }
 
-    /// Fetches documents over https (NIP-11). The relay's own host and port are asked, and plain `ws` ones
-    /// are not: they stand on this machine.
+    /// Fetches documents over https (NIP-11).
     ///
     /// - Parameter isStranger: whether somebody else named the relay, so that it must stand at a public
     ///   address.
@@ -21,19 +20,23 @@ extension RelayInformation {
         _ web: any WebFetch, isStranger: @escaping @Sendable (WebSocketAddress) -> Bool = { _ in false }
     ) -> DocumentFetch {
         { address in
-            guard address.isSecure, !address.isOnion else { return nil }
-            let request = WebRequest(
-                .get, url: "https://\(address.authority)\(address.target)",
-                headers: [("accept", "application/nostr+json")],
-                answerLimitBytes: MarmotLimits.informationBytes, deadline: PublishingLimits.documentDeadline,
-                publicAddressesOnly: isStranger(address))
-            do throws(WebError) {
-                let answer = try await web.fetch(request)
-                // A relay whose document cannot be read is none the worse.
-                return answer.status == 200 ? try? RelayInformation(reading: answer.body) : nil
-            } catch {
-                return nil
-            }
+            let answer = await answer(of: address, web, isStranger: isStranger)
+            guard let answer, answer.status == 200 else { return nil }
+            // A relay whose document cannot be read is none the worse.
+            return try? RelayInformation(reading: answer.body)
         }
+    }
+
+    /// A relay's own host and port are asked, and plain `ws` ones are not: they stand on this machine.
+    static func answer(
+        of address: WebSocketAddress, _ web: any WebFetch, isStranger: (WebSocketAddress) -> Bool
+    ) async -> WebAnswer? {
+        guard address.isSecure, !address.isOnion else { return nil }
+        let request = WebRequest(
+            .get, url: "https://\(address.authority)\(address.target)",
+            headers: [("accept", "application/nostr+json")],
+            answerLimitBytes: MarmotLimits.informationBytes, deadline: MarmotLimits.documentPatience,
+            publicAddressesOnly: isStranger(address))
+        do throws(WebError) { return try await web.fetch(request) } catch { return nil }
     }
 }

@@ -30,9 +30,11 @@ public struct Call: Sendable, Identifiable {
         case say(group: [UInt8], rumor: Secret)
         /// Marmot, standing: application messages of these kinds (447 to 450) in the MLS group with this id.
         case hear(group: [UInt8], kinds: [Int])
-        /// Marmot's sender: an `EVENT`, as NIP-01 JSON, at each of these Nostr relays (`wss://` URLs).
+        /// Marmot's sender: an `EVENT`, as NIP-01 JSON, at each of these Nostr relays (`wss://` or `ws://`
+        /// URLs), over connections of its own. Others may have named them: dial no private address.
         case event(Secret, relays: [String])
-        /// Marmot's sender: a `REQ` with this filter, as NIP-01 JSON, until `EOSE`, at these Nostr relays.
+        /// Marmot's sender: a `REQ` with this filter, as NIP-01 JSON, until `EOSE`, at these Nostr relays; as
+        /// above.
         case lookUp(filter: Secret, relays: [String])
     }
 

@@ -15,6 +15,9 @@ public enum CallAnswer: Sendable {
     case group(rumor: Secret, leaf: UInt32, epoch: UInt64, index: UInt64)
     /// To ``Call/Way/lookUp(filter:relays:)``: events that were found, as NIP-01 JSON; may be none.
     case events([Secret])
+    /// To ``Call/Way/event(_:relays:)``: what each of the relays did, at most one answer for each. Of an app
+    /// that cannot tell, ``taken`` is enough.
+    case relays([(url: String, answer: RelayAnswer)])
     /// No network, no answer in time, or one that is too long.
     case none
 }

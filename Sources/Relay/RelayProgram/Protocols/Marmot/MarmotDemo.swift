@@ -59,9 +59,9 @@ struct MarmotDemo: ProtocolDemo {
         guard let list = await list(publisher, relay) else {
             throw DemoFault(words: "the server's relay list was not to be found")
         }
-        var directory = MarmotOrigin.Directory()
+        var directory = MarmotOriginRoutine.Directory()
         directory.lists[server] = list
-        let triggers = try MarmotOrigin(directory).notify(
+        let triggers = try MarmotOriginRoutine(directory).notify(
             members.tokensToWake, now: world.now(), using: &random
         ).triggers
         guard !triggers.isEmpty else { throw DemoFault(words: "the sender knew nobody to wake") }

@@ -163,7 +163,7 @@ public struct MarmotDevice: PushDevice {
             case .taken: break
             case .group(let rumor, let sender, let epoch, let index):
                 hear(rumor, sender, MessageOrder(epoch: epoch, index: index), now, &generator)
-            case .http, .waku, .events, .none:
+            case .http, .waku, .events, .relays, .none:
                 hearID = nil
                 restUntil = now + MarmotLimits.callPause
             }
@@ -211,10 +211,10 @@ public struct MarmotDevice: PushDevice {
         group.map { leaf.tokens.live(in: $0, at: now) } ?? []
     }
 
-    /// Tokens to wake for a message that this account has sent, for ``MarmotOrigin`` and the publisher.
+    /// Tokens to wake for a message that this account has sent, for ``MarmotOriginRoutine`` and the publisher.
     public func tokensToWake(at now: UnixTime) -> [GossipToken] {
         guard let group else { return [] }
-        return MarmotOrigin.choose(
+        return MarmotOriginRoutine.choose(
             from: leaf.tokens, in: group, sender: setup.identity.publicKey, now: now)
     }
 

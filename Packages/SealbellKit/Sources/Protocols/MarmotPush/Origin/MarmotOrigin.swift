@@ -1,178 +1,384 @@
 public import PushModel
+public import SealbellKit
 public import Secp256k1Keys
+import WireFormats
 
-/// The origin: anyone who sends a message into a group wakes the others' devices. A value; it sends nothing,
-/// and what it returns is for the caller to publish, as `MarmotPublisher` of the product `MarmotPublishing`
-/// does it.
+/// The sender of Marmot: whoever writes into a group wakes the others' phones. One serves an app for all its
+/// groups.
 ///
-/// Best effort: the message comes first, and whatever becomes of a trigger never delays or fails it.
-public struct MarmotOrigin: Sendable {
-    /// What the caller has learned of servers and relays; all of it may be absent.
-    public struct Directory: Sendable {
-        /// The newest valid list of kind 10050 of each server.
-        public var lists: [XOnlyKey: RelayList] = [:]
-        /// Relays' own words about their limits (NIP-11).
-        public var information: [String: RelayInformation] = [:]
-        /// Relays that an app was built with, for servers of which no list was found.
-        public var fallbacks: [XOnlyKey: [String]] = [:]
-
-        /// Nothing has been learned yet.
-        public init() {}
-    }
-
-    /// One event to publish, to all of these relays.
-    public struct Trigger: Sendable {
-        /// Key of the notification server that it is for.
-        public let server: XOnlyKey
-        /// What its tokens are encrypted in: one trigger has one format.
-        public let format: TokenFormat
-        /// Kind 1059, by a key that signs nothing else.
-        public let wrap: NostrEvent
-        /// `wss` addresses, each once.
-        public let relays: [String]
-    }
-
-    /// What to publish for one message.
-    public struct Notification: Sendable {
-        /// At least one for each server and format.
-        public var triggers: [Trigger] = []
-        /// Servers of which no usable relay is known: fetch their lists of kind 10050, by these relays where
-        /// there are any, and notify anew.
-        public var unreachable: [XOnlyKey: [String]] = [:]
-    }
-
-    private let directory: Directory
+/// ``notify(_:)`` takes what ``MarmotDevice/tokensToWake(at:)`` returned. Its calls are `lookUp` of servers'
+/// relay lists, `http` for relays' documents (NIP-11), and `event`; what became of each wake is in
+/// ``takeSettled()``. `MarmotPublisher` of the product `MarmotPublishing` carries them out, also through Tor.
+///
+/// Best effort: the message comes first, and whatever becomes of a trigger never delays or fails it. Wakes
+/// that are under way are not kept over a restart.
+public struct MarmotOrigin: PushOrigin {
+    private let lookUps: [String]
+    private let builtIn: [XOnlyKey: [String]]
     private let seedPath: GiftWrap.Path
+    /// What is known of servers and relays.
+    package var book: RelayBook
+    /// ``MarmotLimits/secondTryPause``.
+    package var pause = MarmotLimits.secondTryPause
 
-    /// - Parameter seedPath: whether triggers of the seed text are sealed, as its prose says, or signed and
-    ///   straight in the wrap, as it draws them. Triggers of the other formats are always sealed.
-    public init(_ directory: Directory, seedPath: GiftWrap.Path = .sealed) {
-        self.directory = directory
-        self.seedPath = seedPath
+    private struct Wake: Sendable {
+        let id: UInt64
+        var servers: [ServerWake]
+        /// Servers beyond ``MarmotLimits/serversOfWake``.
+        let left: [WakeReport]
     }
 
-    /// Tokens to wake: of active leaves, without those of the sender's own account
-    /// (docs/conformance/marmot.md).
-    package static func choose(
-        from tokens: GroupTokens, in view: some GroupView, sender: XOnlyKey, now: UnixTime
-    ) -> [GossipToken] {
-        tokens.live(in: view, at: now).filter { $0.member != sender }.map(\.token)
-    }
+    private var wakes: [Wake] = []
+    private var ended: [(id: UInt64, reports: [WakeReport])] = []
+    /// Look-ups under way, which wakes share.
+    private var listing: [XOnlyKey: (call: UInt64, isDoubted: Bool)] = [:]
+    /// Relays whose documents are being fetched, by call.
+    private var documents: [UInt64: String] = [:]
+    private var nextID: UInt64
+    /// Something has happened since ``due(at:using:)``.
+    private var isStirred = false
 
-    /// Makes triggers for these tokens: by server and format, with decoys, shuffled, each in a frame that its
-    /// relays take, each by keys of its own (docs/conformance/marmot.md).
+    /// The sender after ``kept``, or a new one.
     ///
-    /// - Parameter tokens: what ``MarmotDevice/tokensToWake(at:)`` returned, of one group.
-    /// - Throws: `.tooMuchContent` only if a frame outgrew what was reckoned, which is a bug of ours.
-    public func notify(
-        _ tokens: [GossipToken], now: UnixTime, using generator: inout some RandomNumberGenerator
-    ) throws(MarmotError) -> Notification {
-        var notification = Notification()
-        var groups: [Group] = []
-        for token in tokens {
-            if let at = groups.firstIndex(where: { $0.server == token.server && $0.format == token.format }) {
-                if !groups[at].tokens.contains(where: { $0.isSame(as: token) }) {
-                    groups[at].tokens.append(token)
+    /// - Parameter lookUp: `wss://` URLs of the relays at which servers' lists (kind 10050) are looked up:
+    ///   those that the app itself uses.
+    /// - Parameter builtIn: `wss://` URLs by server, for servers of which no list is found.
+    /// - Parameter seedPath: whether triggers of the seed text are sealed, as its prose says, or signed and
+    ///   straight in the wrap, as it draws them.
+    /// - Parameter kept: at most ``MarmotLimits/keptListsBytes``, 2 MiB; `nil`: new. What is damaged in it
+    ///   is left out, and looked up again.
+    /// - Parameter generator: a place for ids of calls; the system's.
+    public init(
+        lookUp: [String], builtIn: [XOnlyKey: [String]] = [:], seedPath: GiftWrap.Path = .sealed,
+        keeping kept: Secret? = nil, using generator: inout some RandomNumberGenerator
+    ) {
+        (lookUps, self.builtIn, self.seedPath) = (lookUp, builtIn, seedPath)
+        book = kept.map { RelayBook(keeping: $0) } ?? RelayBook()
+        // From a place of its own, so that a call of an earlier run is none of this one's.
+        nextID = UInt64.random(in: 0...UInt64.max >> 1, using: &generator)
+    }
+
+    /// The sender after ``kept``, or a new one; ids of calls are of the system's generator.
+    ///
+    /// - Parameter lookUp: `wss://` URLs of the relays at which servers' lists are looked up.
+    /// - Parameter builtIn: `wss://` URLs by server, for servers of which no list is found.
+    /// - Parameter kept: at most ``MarmotLimits/keptListsBytes``, 2 MiB; `nil`: new.
+    public init(lookUp: [String], builtIn: [XOnlyKey: [String]] = [:], keeping kept: Secret? = nil) {
+        var generator = SystemRandomNumberGenerator()
+        self.init(lookUp: lookUp, builtIn: builtIn, keeping: kept, using: &generator)
+    }
+
+    /// Takes a wake of phones; ask ``due(at:using:)`` behind it.
+    ///
+    /// - Parameter tokens: what ``MarmotDevice/tokensToWake(at:)`` returned, of one group; none wakes nobody.
+    /// - Returns: a number under which ``takeSettled()`` tells the end, unique within one run.
+    /// - Throws: `.tooMany` beyond ``MarmotLimits/openWakes`` that are under way. Nothing is taken then.
+    @discardableResult
+    public mutating func notify(_ tokens: [GossipToken]) throws(DeviceError) -> UInt64 {
+        guard wakes.count < MarmotLimits.openWakes else { throw DeviceError(.tooMany) }
+        let groups = Dictionary(grouping: tokens, by: \.server)
+        let order = groups.sorted { left, right in
+            let isBuiltIn = (builtIn[left.key] != nil, builtIn[right.key] != nil)
+            if isBuiltIn.0 != isBuiltIn.1 { return isBuiltIn.0 }
+            if left.value.count != right.value.count { return left.value.count > right.value.count }
+            return left.key.bytes.lexicographicallyPrecedes(right.key.bytes)
+        }
+        let wake = Wake(
+            id: id(), servers: order.prefix(MarmotLimits.serversOfWake).map { ServerWake($0.key, $0.value) },
+            left: order.dropFirst(MarmotLimits.serversOfWake).map {
+                WakeReport(server: $0.key, tokens: $0.value.count)
+            })
+        wakes.append(wake)
+        isStirred = true
+        return wake.id
+    }
+
+    /// What became of wakes since it was asked last, at most the newest ``MarmotLimits/openWakes``: how many
+    /// tokens' servers have each of their triggers at one of their relays, and how many tokens' have not.
+    ///
+    /// Details: `noList` (kind 10050 was not found), `noRelay` (it names none that can be used), `noTor`,
+    /// `notTaken`.
+    public mutating func takeSettled() -> [Settled] {
+        takeReports().map { id, reports in
+            let missed = reports.filter { !$0.isReached }
+            let reached = reports.filter(\.isReached)
+            return Settled(
+                id: id, reached: reached.reduce(0) { $0 + $1.tokens },
+                missed: missed.reduce(0) { $0 + $1.tokens }, detail: missed.first?.fault)
+        }
+    }
+
+    /// The same, by server.
+    package mutating func takeReports() -> [(id: UInt64, reports: [WakeReport])] {
+        defer { ended = [] }
+        return ended
+    }
+
+    /// Gives a wake up: it is settled with what has come of it.
+    package mutating func end(_ id: UInt64) {
+        guard let place = wakes.firstIndex(where: { $0.id == id }) else { return }
+        settle(wakes.remove(at: place))
+    }
+
+    /// The server whose list a call looks up, and whether the known one has led nowhere.
+    package func lookUp(of call: Call) -> (server: XOnlyKey, isDoubted: Bool)? {
+        listing.first { $0.value.call == call.id }.map { ($0.key, $0.value.isDoubted) }
+    }
+
+    // MARK: calls
+
+    /// Calls to make now. A list is looked up once for all that wait for it, and again after a day; a
+    /// document is fetched once a day. A trigger that no relay takes is published once more, after a pause of
+    /// 2 s to 4 s.
+    public mutating func due(at now: UnixTime, using generator: inout some RandomNumberGenerator) -> [Call] {
+        isStirred = false
+        var calls: [Call] = []
+        for place in wakes.indices {
+            var wake = wakes[place]
+            var atOnce = wake.servers.count(where: \.isUnderWay)
+            for at in wake.servers.indices {
+                if case .over = wake.servers[at].stage { continue }
+                if case .waiting = wake.servers[at].stage {
+                    guard atOnce < MarmotLimits.serversAtOnce else { continue }
+                    atOnce += 1
                 }
-            } else {
-                groups.append(Group(server: token.server, format: token.format, tokens: [token]))
+                advance(&wake.servers[at], now, &generator, &calls)
+                if case .over = wake.servers[at].stage { atOnce -= 1 }
             }
+            wakes[place] = wake
         }
-        for group in groups {
-            let path = group.format == .seed ? seedPath : .sealed
-            let relays = relays(of: group, path)
-            guard !relays.isEmpty else {
-                notification.unreachable[group.server, default: []] += group.hints
-                continue
-            }
-            let frame = TriggerFrame(relays.compactMap { directory.information[$0] })
-            let items = group.tokens.map(\.box).shuffled(using: &generator)
-            for batch in TriggerBatch.triggers(items, group.format, frame, path, using: &generator) {
-                let wrap = try wrap(batch, group, path, relays, now: now, using: &generator)
-                notification.triggers.append(
-                    Trigger(server: group.server, format: group.format, wrap: wrap, relays: relays))
-            }
-        }
-        return notification
+        let over = wakes.filter { $0.servers.allSatisfy { if case .over = $0.stage { true } else { false } } }
+        wakes.removeAll { wake in over.contains { $0.id == wake.id } }
+        for wake in over { settle(wake) }
+        return calls
     }
 
-    private struct Group {
-        let server: XOnlyKey
-        let format: TokenFormat
-        var tokens: [GossipToken]
-
-        var hints: [String] { RelayList.usable(tokens.lazy.compactMap(\.relayHint)) }
-    }
-
-    /// Where a group's triggers go (docs/conformance/marmot.md): by `push-v1` the owners' hints come first,
-    /// by `mip05` the server's own list, and the seed text knows that list alone.
-    private func relays(of group: Group, _ path: GiftWrap.Path) -> [String] {
-        let list = directory.lists[group.server]?.relays
-        // A list may be empty: then nothing stands in for it but what owners say.
-        let own = list ?? RelayList.usable(directory.fallbacks[group.server] ?? [])
-        let wanted: [String] =
-            switch GossipProfile(group.format) {
-            case .seed: own
-            case .mip05: list?.isEmpty ?? true && !group.hints.isEmpty ? group.hints : own
-            case .pushV1: group.hints.isEmpty ? own : group.hints
-            }
-        return roomy(wanted, named: own, group, path)
-    }
-
-    /// The relays of which no document makes frames small. The tightest one cuts the frames of all, so that a
-    /// single relay could have an event made for each token: one that takes less than half of a full trigger,
-    /// and not the whole group, is left out where another takes more. What the server or the app itself names
-    /// is the measure, so that nobody's hint pushes those out (decision 0121).
-    private func roomy(
-        _ wanted: [String], named own: [String], _ group: Group, _ path: GiftWrap.Path
-    ) -> [String] {
-        let longest = group.tokens.map(\.box.count).max() ?? 0
-        let full = TriggerFrame().room(group.format, each: longest, upTo: group.format.batch, path)
-        let enough = max(1, min(full / 2, group.tokens.count + group.format.decoys.upperBound))
-        let rooms = wanted.map { address in
-            guard let information = directory.information[address] else { return enough }
-            // A relay that wants work done for each event is none for us.
-            guard information.minPowDifficulty == nil else { return 0 }
-            return TriggerFrame([information]).room(group.format, each: longest, upTo: enough, path)
-        }
-        let relays = zip(wanted, rooms)
-        let measure =
-            relays.filter { own.contains($0.0) && $0.1 > 0 }.map(\.1).max() ?? rooms.max() ?? 0
-        // A relay that takes no frame with one token is none for us either.
-        return relays.filter { $0.1 >= max(1, measure) }.map(\.0)
-    }
-
-    private func wrap(
-        _ batch: [Secret], _ group: Group, _ path: GiftWrap.Path, _ relays: [String], now: UnixTime,
+    /// Takes what came of a call: of an `event` `.relays` with each relay's own answer, or `.taken`; of a
+    /// `lookUp` `.events`; of a document's `http` whatever came. Anything else is `.none`.
+    public mutating func answered(
+        _ answer: CallAnswer, to call: Call, at now: UnixTime,
         using generator: inout some RandomNumberGenerator
-    ) throws(MarmotError) -> NostrEvent {
-        let content = try TriggerContent(group.format, batch).serialized()
-        let author = generator.keyPair()
-        // A trigger bears the true time, so that a server can tell an old one; wrap and seal do not.
-        let inner: NostrEvent
-        switch path {
-        case .sealed:
-            let rumor = NostrEvent.rumor(
-                kind: NostrKind.trigger, createdAt: now.seconds, tags: group.format.triggerTags,
-                content: content, author: author.publicKey)
-            inner = try GiftWrap.seal(
-                rumor, by: author, to: group.server, layer(now, MarmotLimits.backdating, &generator))
-        case .direct:
-            inner = .signed(
-                kind: NostrKind.trigger, createdAt: now.seconds, tags: group.format.triggerTags,
-                content: content, by: author, auxiliary: generator.bytes(32))
+    ) {
+        if let (server, _) = lookUp(of: call) {
+            listing[server] = nil
+            note(answer, of: server, now)
+        } else if let relay = documents.removeValue(forKey: call.id) {
+            // A relay whose document cannot be read is none the worse.
+            let found = answer.status == 200 ? try? RelayInformation(reading: answer.body) : nil
+            book.note(found, ofRelay: relay, at: now)
+        } else {
+            note(answer, toEvent: call, now, &generator)
         }
-        let limits = relays.compactMap { directory.information[$0]?.createdAtLowerLimit }
-        let back = limits.reduce(MarmotLimits.backdating, min)
-        return try GiftWrap.wrap(
-            inner, by: generator.keyPair(), to: group.server, layer(now, back, &generator))
+        isStirred = true
     }
 
-    private func layer(
-        _ now: UnixTime, _ back: Duration, _ generator: inout some RandomNumberGenerator
-    ) -> GiftWrap.Layer {
-        GiftWrap.Layer(
-            createdAt: max(0, (now - generator.span(upTo: back)).seconds),
-            nonce: generator.bytes(NIP44.nonceBytes), auxiliary: generator.bytes(32))
+    /// When to call ``due(at:using:)`` without anything having happened.
+    public var nextDue: UnixTime? {
+        if isStirred { return .distantPast }
+        return wakes.lazy.flatMap(\.servers).flatMap(\.sendings).compactMap {
+            if case .pausing(let until) = $0.step { until } else { nil }
+        }.min()
+    }
+
+    /// What to keep over a restart, at most ``MarmotLimits/keptListsBytes``: servers' relay lists, which are
+    /// public.
+    public var kept: Secret { book.encoded() }
+
+    // MARK: one server
+
+    private mutating func advance(
+        _ one: inout ServerWake, _ now: UnixTime, _ generator: inout some RandomNumberGenerator,
+        _ calls: inout [Call]
+    ) {
+        if case .waiting = one.stage {
+            let waits = one.needsList && isListing(one, isDoubted: false, now, &calls)
+            if waits { one.stage = .listing(isDoubted: false) } else { fetch(&one, false, now, &calls) }
+        }
+        if case .listing(let isDoubted) = one.stage, listing[one.server] == nil {
+            fetch(&one, isDoubted, now, &calls)
+        }
+        if case .documents(let isDoubted) = one.stage, one.documents.allSatisfy({ documents[$0] == nil }) {
+            make(&one, now, &generator)
+            // A list from the last run may name nobody who still listens.
+            if !one.isWhole, !isDoubted, isListing(one, isDoubted: true, now, &calls) {
+                one.sendings = []
+                one.stage = .listing(isDoubted: true)
+            } else {
+                one.stage = .sending
+            }
+        }
+        if case .sending = one.stage { send(&one, now, &calls) }
+    }
+
+    /// Has a server's list looked up, unless one is known that is fresh.
+    ///
+    /// - Returns: whether to wait for it.
+    private mutating func isListing(
+        _ one: ServerWake, isDoubted: Bool, _ now: UnixTime, _ calls: inout [Call]
+    ) -> Bool {
+        guard book.isDue(one.server, isDoubted: isDoubted, at: now) else { return false }
+        guard listing[one.server] == nil else { return true }
+        var filter = JSONWriter()
+        NostrFilter.relayList(of: one.server).write(to: &filter)
+        let places = (lookUps + relays(of: one.server) + one.hints).unique
+        let call = Call(id: id(), .lookUp(filter: filter.takeSecret(), relays: places))
+        listing[one.server] = (call.id, isDoubted)
+        calls.append(call)
+        return true
+    }
+
+    /// Where a server listens as far as it, or the app, says itself.
+    private func relays(of server: XOnlyKey) -> [String] {
+        book.list(of: server)?.relays ?? builtIn[server] ?? []
+    }
+
+    private mutating func fetch(
+        _ one: inout ServerWake, _ isDoubted: Bool, _ now: UnixTime, _ calls: inout [Call]
+    ) {
+        one.documents = []
+        one.stage = .documents(isDoubted: isDoubted)
+        for relay in (one.hints + relays(of: one.server)).unique.prefix(MarmotLimits.documentsOfServer)
+        where book.document(of: relay, at: now) == nil {
+            if let asked = documents.first(where: { $0.value == relay })?.key {
+                one.documents.insert(asked)
+            } else if let url = Self.documentURL(relay) {
+                let http = HTTPCall(
+                    method: "GET", url: url,
+                    headers: [("accept", Secret("application/nostr+json".utf8))],
+                    answerLimitBytes: MarmotLimits.informationBytes)
+                let call = Call(id: id(), .http(http), patience: MarmotLimits.documentPatience)
+                documents[call.id] = relay
+                one.documents.insert(call.id)
+                calls.append(call)
+            }
+        }
+    }
+
+    /// The relay's own host and port are asked (NIP-11). Plain `ws` ones are not: they stand on this machine;
+    /// nor those that only Tor reaches.
+    static func documentURL(_ relay: String) -> String? {
+        guard relay.hasPrefix("wss://") else { return nil }
+        let rest = relay.dropFirst(6)
+        let host = rest.prefix { $0 != "/" && $0 != ":" }
+        guard !host.isEmpty, !host.lowercased().hasSuffix(".onion"),
+            rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !rest.contains(where: { "@\\#".contains($0) })
+        else { return nil }
+        return "https://\(rest)"
+    }
+
+    private func make(
+        _ one: inout ServerWake, _ now: UnixTime, _ generator: inout some RandomNumberGenerator
+    ) {
+        var directory = MarmotOriginRoutine.Directory()
+        directory.lists[one.server] = book.list(of: one.server)
+        directory.fallbacks[one.server] = builtIn[one.server]
+        for relay in (one.hints + relays(of: one.server)).unique {
+            if case .some(let known?) = book.document(of: relay, at: now) {
+                directory.information[relay] = known
+            }
+        }
+        // Fails only where a frame outgrew what was reckoned: then nothing was made.
+        let made = try? MarmotOriginRoutine(directory, seedPath: seedPath)
+            .notify(one.tokens, now: now, using: &generator)
+        one.sendings = (made?.triggers ?? []).map { Sending(trigger: $0) }
+        one.isWhole = made?.unreachable.isEmpty ?? false
+    }
+
+    private mutating func send(_ one: inout ServerWake, _ now: UnixTime, _ calls: inout [Call]) {
+        var atOnce = one.sendings.count(where: \.isUnderWay)
+        for at in one.sendings.indices {
+            switch one.sendings[at].step {
+            case .queued:
+                guard atOnce < MarmotLimits.triggersAtOnce else { continue }
+                atOnce += 1
+                let relays = one.sendings[at].trigger.relays
+                publish(&one.sendings[at], relays, isAgain: false, &calls)
+            case .pausing(let until):
+                // A clock that was set back must not put it off.
+                guard until <= now || until.since(now) > pause * 2 else { continue }
+                guard !isListing(one, isDoubted: true, now, &calls) else {
+                    one.sendings[at].step = .listing
+                    continue
+                }
+                again(&one.sendings[at], &calls)
+            case .listing: if listing[one.server] == nil { again(&one.sendings[at], &calls) }
+            case .under, .over: continue
+            }
+            if one.sendings[at].isOver { atOnce -= 1 }
+        }
+        if one.sendings.allSatisfy(\.isOver) { one.stage = .over }
+    }
+
+    private mutating func again(_ sending: inout Sending, _ calls: inout [Call]) {
+        let relays = sending.again(relays(of: sending.trigger.server))
+        guard !relays.isEmpty else { return sending.step = .over }
+        publish(&sending, relays, isAgain: true, &calls)
+    }
+
+    private mutating func publish(
+        _ sending: inout Sending, _ relays: [String], isAgain: Bool, _ calls: inout [Call]
+    ) {
+        let call = Call(id: id(), .event(sending.trigger.wrap.serialized(), relays: relays))
+        sending.step = .under(call: call.id, isAgain: isAgain)
+        calls.append(call)
+    }
+
+    // MARK: answers
+
+    private mutating func note(_ answer: CallAnswer, of server: XOnlyKey, _ now: UnixTime) {
+        switch answer {
+        // Whoever carries calls out has noted it.
+        case .taken: break
+        case .events(let texts):
+            // A relay may say what it likes; what is no event of the server's is no list.
+            let events = texts.prefix(MarmotLimits.listsRead).compactMap { try? NostrEvent.parse($0) }
+            book.note(RelayList.newest(of: events, author: server), isAnswered: true, of: server, at: now)
+        default: book.note(nil, isAnswered: false, of: server, at: now)
+        }
+    }
+
+    private mutating func note(
+        _ answer: CallAnswer, toEvent call: Call, _ now: UnixTime,
+        _ generator: inout some RandomNumberGenerator
+    ) {
+        guard case .event(_, let relays) = call.way else { return }
+        for place in wakes.indices {
+            for at in wakes[place].servers.indices {
+                let sendings = wakes[place].servers[at].sendings
+                guard
+                    let one = sendings.firstIndex(where: {
+                        if case .under(call.id, _) = $0.step { true } else { false }
+                    }), case .under(_, let isAgain) = sendings[one].step
+                else { continue }
+                var sending = sendings[one]
+                switch answer {
+                case .relays(let answers): sending.note(Array(answers.prefix(relays.count)))
+                // One of them, whichever it is.
+                case .taken: sending.note(relays.prefix(1).map { ($0, .accepted) })
+                default: sending.note(relays.map { ($0, .unanswered) })
+                }
+                if isAgain || sending.isAccepted {
+                    sending.step = .over
+                } else {
+                    sending.step = .pausing(until: now + pause + generator.span(upTo: pause))
+                }
+                wakes[place].servers[at].sendings[one] = sending
+                return
+            }
+        }
+    }
+
+    // MARK: parts
+
+    private mutating func settle(_ wake: Wake) {
+        let reports = wake.servers.map { $0.report(hasList: book.list(of: $0.server) != nil) }
+        ended.append((wake.id, reports + wake.left))
+        // Of an app that never asks the oldest are forgotten.
+        ended.removeFirst(max(0, ended.count - MarmotLimits.openWakes))
+    }
+
+    private mutating func id() -> UInt64 {
+        nextID &+= 1
+        return nextID
     }
 }

@@ -154,7 +154,7 @@ public struct StatusDevice: PushDevice {
             switch answer {
             case .taken: break
             case .waku(let message): heard(message, at: now)
-            case .http, .group, .events, .none:
+            case .http, .group, .events, .relays, .none:
                 followID = nil
                 rest(now)
             }

@@ -279,7 +279,7 @@ public struct StatusOrigin: PushOrigin {
         switch answer {
         case .taken: break
         case .waku(let message): heard(message, at: now)
-        case .http, .group, .events, .none:
+        case .http, .group, .events, .relays, .none:
             // A former one has ended, as it should.
             guard id == follows.last else { return }
             (follows, followed, isToFollow) = ([], [], true)
