@@ -1,10 +1,11 @@
-import Crypto
+import NextcloudPush
 import PushModel
 import RSAKeys
 import WireFormats
 
 /// A Nextcloud server that exists to make load: users with a key each, their devices, and the requests of
-/// both (docs/conformance/nextcloud.md).
+/// both (docs/conformance/nextcloud.md), in the kit's own forms. Its ciphertexts are of random bytes: a relay
+/// opens none, and what would be encrypted to nobody costs no time.
 ///
 /// A signature takes 0.6 ms of a core, so a caller asks for some 1,500 pushes a second at most.
 struct NextcloudLoadOrigin: LoadOrigin {
@@ -13,14 +14,14 @@ struct NextcloudLoadOrigin: LoadOrigin {
     private let world: World
     private let instance: String
     private let subscriptionKey: String?
-    private var keys: [RSAPrivateKey]
-    private var registered = 0
-    private let users: Int
+    private var users: [NextcloudUser] = []
+    private var registered: Int64 = 0
+    private let count: Int
     /// So that no other server of a trial has a device of the same identifier.
     private let cloud: String
 
     /// Several, so that a call has pushes of several origins; few, because a key takes up to half a second.
-    private static let users = 3
+    private static let count = 3
 
     /// - Parameters:
     ///   - keys: of the users; none: some are made when there is a device.
@@ -32,10 +33,14 @@ struct NextcloudLoadOrigin: LoadOrigin {
         self.host = host
         self.world = world
         self.instance = instance
-        self.keys = keys
         self.subscriptionKey = subscriptionKey
-        users = keys.isEmpty ? Self.users : keys.count
+        count = keys.isEmpty ? Self.count : keys.count
         cloud = "\(Hex.encode(world.randomBytes(8))).example.org"
+        for key in keys { add(key) }
+    }
+
+    private mutating func add(_ key: RSAPrivateKey) {
+        users.append(NextcloudUser(cloudID: "user\(users.count)@\(cloud)", key: key))
     }
 
     /// Nothing: a relay hears of a server with its first notification.
@@ -50,26 +55,31 @@ struct NextcloudLoadOrigin: LoadOrigin {
 
     /// The same for devices that are made already, whose numbers tell their users.
     mutating func add(_ made: [LoadDevice]) throws -> RequestBook {
-        while keys.count < users { keys.append(try .generate()) }
         var book = RequestBook()
-        for var device in made {
-            registered += 1
-            let user = user(of: device)
-            let key = keys[user]
-            // What the identifier is the hash of: account and number of the app password.
-            let account = Array(#"["user\#(user)@\#(cloud)",\#(registered)]"#.utf8)
-            device.name = Base64.text(Array(SHA512.hash(data: account)))
-            let fields = [
-                ("pushToken", device.token), ("deviceIdentifier", device.name),
-                ("deviceIdentifierSignature", Base64.text(try account.withUnsafeBytes(key.sign))),
-                ("userPublicKey", key.publicKey.pem)
-            ]
-            let agent = "Mozilla/5.0 (\(device.kind == .apns ? "iOS" : "Android")) Load/1.0"
-            let request = form("devices", agent: agent, fields)
+        for device in made {
+            let request = try register(device)
             book.add(head: request.head, body: request.body)
-            devices.append(device)
         }
         return book
+    }
+
+    /// The same for one.
+    mutating func register(_ made: LoadDevice) throws -> RequestText {
+        while users.count < count { add(try .generate()) }
+        registered += 1
+        var device = made
+        let user = user(of: device)
+        // Each has an app password of its own.
+        let identity = user.identity(tokenID: registered)
+        device.name = identity.deviceIdentifier
+        devices.append(device)
+        return form(
+            "devices", agent: "Mozilla/5.0 (\(device.kind == .apns ? "iOS" : "Android")) Load/1.0",
+            [
+                ("pushToken", Secret(device.token.utf8)), ("deviceIdentifier", Secret(device.name.utf8)),
+                ("deviceIdentifierSignature", Secret(try identity.signature(by: user.key).utf8)),
+                ("userPublicKey", Secret(user.key.publicKey.pem.utf8))
+            ])
     }
 
     /// Lets go of the devices' tokens; the relay keeps them.
@@ -86,50 +96,61 @@ struct NextcloudLoadOrigin: LoadOrigin {
 
     /// The same.
     ///
-    /// - Parameter type: of each notification; `nil`: an alert, or for some devices a withdrawal.
-    func notify(_ targets: some Collection<LoadDevice>, as type: String?) throws -> LoadCall {
-        var fields: [(String, String)] = []
+    /// - Parameter kind: of each notification; `nil`: a message, or for some devices a withdrawal. Both are
+    ///   owed for a day, where a call is for a minute alone.
+    func notify(
+        _ targets: some Collection<LoadDevice>, as kind: NextcloudPushKind?
+    ) throws -> LoadCall {
+        var fields: [(String, Secret)] = []
         var marks: [String] = []
         for (place, device) in targets.enumerated() {
             let block = world.randomBytes(256)
+            let signature = try block.withUnsafeBytes(user(of: device).key.sign)
             let subject = Base64.text(block)
-            let signature = Base64.text(try block.withUnsafeBytes(keys[user(of: device)].sign))
             marks.append(NextcloudLoad.mark(ofSubject: subject))
-            fields.append(("notifications[\(place)]", entry(device, type, subject, signature)))
+            let isMessage = device.number / UInt32(count) % 4 > 0
+            let entry = SealedEntry(
+                row(device),
+                SealedSubject(subject: Secret(subject.utf8), signature: Secret(Base64.encode(signature))),
+                kind ?? (isMessage ? .message : .withdrawal))
+            fields.append(("notifications[\(place)]", entry.json))
         }
-        let field = subscriptionKey.map { "X-Nextcloud-Subscription-Key: \($0)\r\n" } ?? ""
+        let field = subscriptionKey.map { [("X-Nextcloud-Subscription-Key", Secret($0.utf8))] } ?? []
         let request = form("notifications", agent: "Nextcloud Server Crawler", fields, field)
         return (request.head, request.body, marks)
     }
 
     /// Whose device it is: its number tells.
-    private func user(of device: LoadDevice) -> Int { Int(device.number) % users }
+    private func user(of device: LoadDevice) -> NextcloudUser { users[Int(device.number) % count] }
 
-    /// As deployed servers write it, with slashes escaped. An alert, or for some devices a withdrawal: both
-    /// are owed for a day, where a call is for a minute alone.
-    private func entry(
-        _ device: LoadDevice, _ type: String?, _ subject: String, _ signature: String
-    ) -> String {
-        let isAlert = device.number / UInt32(users) % 4 > 0
-        let type = type ?? (isAlert ? "alert" : "background")
-        let hash = Hex.encode(Array(SHA512.hash(data: Array(device.token.utf8))))
-        let members: JSONObject = [
-            "deviceIdentifier": .string(device.name), "pushTokenHash": .string(hash),
-            "subject": .string(subject), "signature": .string(signature),
-            "priority": .string(type == "background" ? "normal" : "high"), "type": .string(type)
-        ]
-        return String(decoding: JSONValue.object(members).serialized(), as: UTF8.self)
-            .replacing("/", with: "\\/")
+    /// What the server has of a device; nothing is encrypted to its key.
+    private func row(_ device: LoadDevice) -> RegisteredDevice {
+        RegisteredDevice(
+            tokenID: 0, deviceIdentifier: device.name, devicePublicKey: "",
+            pushTokenHash: String(decoding: TokenHash(of: Secret(device.token.utf8)).hex, as: UTF8.self),
+            proxyServer: "", group: .talk)
     }
 
     private func form(
-        _ endpoint: String, agent: String, _ fields: [(String, String)], _ more: String = ""
-    ) -> (head: [UInt8], body: [UInt8]) {
-        let body = Form(fields.map { ($0.0, Array($0.1.utf8)) }).encoded()
-        let head =
-            "POST /\(instance)/\(endpoint) HTTP/1.1\r\nHost: \(host)\r\n"
-            + "User-Agent: \(agent)\r\n\(more)"
-            + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: \(body.count)\r\n\r\n"
-        return (Array(head.utf8), body)
+        _ endpoint: String, agent: String, _ fields: [(String, Secret)], _ more: [(String, Secret)] = []
+    ) -> RequestText {
+        let headers = [
+            ("User-Agent", Secret(agent.utf8)),
+            ("Content-Type", Secret("application/x-www-form-urlencoded".utf8))
+        ]
+        let body = Form(fields.map { ($0.0, $0.1.reveal { Array($0) }) }).encoded()
+        return requestText(
+            "POST", "/\(instance)/\(endpoint)", host: host, headers + more, Secret(body))
+    }
+}
+
+extension NextcloudPushKind {
+    /// Of Talk: a message, and a call that rings.
+    static let message = ofTalk("chat")
+    static let call = ofTalk("call")
+
+    private static func ofTalk(_ type: String) -> NextcloudPushKind {
+        NextcloudPushKind(
+            NextcloudNotification(id: 1, app: "spreed", subject: "", objectType: type, objectID: ""))
     }
 }

@@ -1,4 +1,5 @@
 import NIOCore
+import NextcloudPush
 import PushModel
 import RSAKeys
 import WireFormats
@@ -69,7 +70,7 @@ final class NextcloudSiege: SiegeParty {
                         callers.addTask {
                             // A call that cannot be signed is none.
                             await force.repeatedly(from: "127.0.6.\(201 + number)") {
-                                (try? crowd.notify(crowd.devices, as: "voip")).map {
+                                (try? crowd.notify(crowd.devices, as: .call)).map {
                                     ByteBuffer(($0.head, $0.body))
                                 }
                             }
@@ -124,7 +125,7 @@ final class NextcloudSiege: SiegeParty {
                             try await force.ask(from: "127.0.6.\(number + 1)", SiegePlan.largeCallPause) {
                                 let device = server.devices[0]
                                 return try server.notify(
-                                    Array(repeating: device, count: SiegePlan.largeCall), as: "alert")
+                                    Array(repeating: device, count: SiegePlan.largeCall), as: .message)
                             }
                         }
                     }
@@ -141,21 +142,21 @@ final class NextcloudSiege: SiegeParty {
     private static func wrongKeys(_ scene: SiegeScene) async throws -> SiegeAttack.Sides {
         let place = SiegeForce.stranger
         let server = try await scene.honest(SiegePlan.servers, instance: keyed, key: key)
-        let first = try server.notify(server.devices, as: "alert")
+        let first = try server.notify(server.devices, as: .message)
         guard await scene.once(ByteBuffer((first.head, first.body)), from: place, to: scene.port) == 200
         else { throw BenchError(.setUpRefused) }
         let arrivals = SiegeArrivals(
             scene.service, of: Set(server.devices.map(\.token)), world: scene.trial.world)
         let stranger = scene.nextcloud(instance: keyed, key: "a-key-that-is-none-1")
         // Empty batches would do: who has no key is not read.
-        let call = try stranger.notify([] as [LoadDevice], as: "alert")
+        let call = try stranger.notify([] as [LoadDevice], as: .message)
         return SiegeAttack.Sides(
             attackers: { force in
                 await force.repeatedly(callers: 2) { _ in ByteBuffer((call.head, call.body)) }
             },
             others: { force in
                 try await force.ask(from: place, SiegePlan.pause) {
-                    try server.notify([server.devices[0]], as: "alert")
+                    try server.notify([server.devices[0]], as: .message)
                 }
                 try await force.scene.waitForAll(force.trial.note { $0.answered }, arrivals)
             })

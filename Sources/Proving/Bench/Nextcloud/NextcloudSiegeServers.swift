@@ -1,4 +1,5 @@
 import NIOCore
+import NextcloudPush
 import PushModel
 import RSAKeys
 
@@ -77,7 +78,7 @@ extension SiegeForce {
         var kept: CallConnection?
         defer { kept?.close() }
         while !isOver {
-            let call = try server.notify(server.devices, as: "voip")
+            let call = try server.notify(server.devices, as: .call)
             let began = trial.world.instant()
             var status = await answer(call, from: place, &kept)
             if status == 200 {
