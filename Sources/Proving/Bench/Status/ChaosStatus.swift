@@ -1,10 +1,8 @@
-import NIOCore
 import PushModel
 import Secp256k1Keys
 import Simulators
 import StatusPush
 import Synchronization
-import WireFormats
 
 /// Status's part of a chaos trial: a Waku node, phones that register over it, and senders that ask for pushes
 /// while the push notification server is killed.
@@ -23,11 +21,10 @@ final class ChaosStatus: ChaosCompanion {
         var name: [UInt8] { entry.publicKey.reveal { Array($0) } }
     }
 
-    /// Whom an answer is for.
-    private struct Recipient: Sendable {
-        let key: Secp256k1KeyPair
-        /// The request's number and its notifications; `nil`: a phone, which registers.
-        var request: (number: Int, notices: [Notice])?
+    /// Whose answer it is: a phone's, which registers, or that to the request of a number.
+    private enum Waiting: Sendable {
+        case phone
+        case request(number: Int, [Notice])
     }
 
     private struct State {
@@ -37,8 +34,6 @@ final class ChaosStatus: ChaosCompanion {
         /// By device token: those whose registration was acknowledged, and all.
         var phones: [String: ChaosStatusPhone] = [:]
         var tokens: Set<String> = []
-        /// By the content topic of answers, which several may share.
-        var recipients: [String: [Recipient]] = [:]
         /// By the id that they name.
         var registrations: [[UInt8]: PushNotificationRegistrationResponse] = [:]
         var requests = 0
@@ -57,10 +52,7 @@ final class ChaosStatus: ChaosCompanion {
     /// How long a relay that was started may take to listen: it reads whom it follows, and polls.
     private static let listenSpan = Duration.seconds(30)
 
-    private let pair: Secp256k1KeyPair
-    private let network = WakuNetworkSimulator()
-    private let node: WakuNodeSimulator
-    private let url: String
+    private let staged: StagedNode<Waiting>
     /// From the start on: the first relay may listen before anybody watches.
     private let notes: AsyncStream<WakuNodeNote>
     private let messages: AsyncStream<SimulatedWakuMessage>
@@ -71,31 +63,15 @@ final class ChaosStatus: ChaosCompanion {
 
     init(_ setting: ChaosSetting) async throws {
         (service, bundle, world) = (setting.service, setting.bundle, setting.world)
-        pair = .generate(world)
-        node = WakuNodeSimulator(on: network, eventLoopGroup: setting.group)
-        // As operators are told to have it: what comes while no relay is there waits.
-        node.turn { $0.cacheMessages = 5_000 }
-        (notes, messages) = (node.notes(), network.messages())
-        try await node.start()
-        url = node.url ?? ""
+        staged = try await StagedNode(setting)
+        (notes, messages) = (staged.node.notes(), staged.network.messages())
     }
 
-    func stop() async { await node.stop() }
+    func stop() async { await staged.node.stop() }
 
     var ledger: ChaosStatusLedger { state.withLock(\.ledger) }
 
-    var instance: StagedInstance {
-        let url = url
-        return StagedInstance(
-            name: "status-load", publicKey: [],
-            keyFile: ("status.key", pair.secret.reveal { Hex.encode(Array($0)) } + "\n"), isServed: false
-        ) { plan in
-            [
-                "protocol: status", "apps: [load]", "key_file: \(plan.directory)/status.key",
-                "waku: { url: \"\(url)\" }"
-            ]
-        }
-    }
+    var instance: StagedInstance { staged.instance("status-load") }
 
     func report(to report: inout BenchReport, directory _: String) -> Bool {
         let ledger = ledger
@@ -133,7 +109,9 @@ final class ChaosStatus: ChaosCompanion {
     /// for long: what the ledger judges has moments of its own.
     func killed(_ trial: ChaosTrial) async throws {
         let until = world.instant() + .milliseconds(100)
-        while node.openConnections > 0, world.instant() < until { try await trial.pause(milliseconds: 1) }
+        while staged.node.openConnections > 0, world.instant() < until {
+            try await trial.pause(milliseconds: 1)
+        }
         state.withLock { $0.isListening = false }
     }
 
@@ -146,39 +124,36 @@ final class ChaosStatus: ChaosCompanion {
         state.withLock { $0.ledger.waited(isListening: $0.isListening) }
     }
 
-    /// A message of the network. Topics are shared: who cannot open it was not meant.
     private func hear(_ message: SimulatedWakuMessage) {
-        let recipients = state.withLock { $0.recipients[message.contentTopic] ?? [] }
-        for recipient in recipients {
-            guard let answer = ChaosStatusPhone.open(message, with: recipient.key, from: pair.point) else {
-                continue
-            }
+        if let (answer, waiting) = staged.heard(message) {
             // Sealed by the relay's clock, which is this machine's.
-            return take(answer, for: recipient, at: UnixTime(milliseconds: message.timestamp / 1_000_000))
+            let moment = UnixTime(milliseconds: message.timestamp / 1_000_000)
+            return take(answer, for: waiting, at: moment)
         }
         // (What was said to the relay is heard, too.)
-        guard message.contentTopic != WakuTopic.partitioned(of: pair.point).contentTopic else { return }
+        let own = WakuTopic.partitioned(of: staged.pair.point).contentTopic
+        guard message.contentTopic != own else { return }
         state.withLock { $0.ledger.couldNotRead() }
     }
 
-    private func take(_ answer: MetadataMessage, for recipient: Recipient, at moment: UnixTime) {
+    private func take(_ answer: MetadataMessage, for waiting: Waiting, at moment: UnixTime) {
         state.withLock { state in
-            switch (answer.type, recipient.request) {
-            case (.registrationResponse, nil):
+            switch (answer.type, waiting) {
+            case (.registrationResponse, .phone):
                 // What does not parse is a fault, and told as one.
                 guard let response = try? PushNotificationRegistrationResponse(reading: answer.payload) else {
                     return state.ledger.couldNotRead()
                 }
                 state.registrations[response.requestID.reveal { Array($0) }] = response
-            case (.response, let request?):
+            case (.response, .request(let number, let notices)):
                 // The same.
                 guard let response = try? PushNotificationResponse(reading: answer.payload),
-                    response.reports.count == request.notices.count
+                    response.reports.count == notices.count
                 else { return state.ledger.couldNotRead() }
-                for (report, notice) in zip(response.reports, request.notices) {
+                for (report, notice) in zip(response.reports, notices) {
                     let isItsOwn = report.publicKey.reveal { Array($0) } == notice.name
                     state.ledger.answered(
-                        notice.mark, number: request.number, isItsOwn ? Self.outcome(report) : .wrong,
+                        notice.mark, number: number, isItsOwn ? Self.outcome(report) : .wrong,
                         at: moment)
                 }
             default: state.ledger.couldNotRead()
@@ -282,17 +257,15 @@ final class ChaosStatus: ChaosCompanion {
     private func ask(_ notices: [Notice], _ id: Secret) -> Int {
         let key = Secp256k1KeyPair.generate(world)
         let request = PushNotificationRequest(requests: notices.map(\.entry), messageID: id)
-        let message = ChaosStatusPhone.message(
-            .request, request.encoded(), by: key, to: pair.point, world)
+        let message = staged.message(.request, request.encoded(), by: key, world)
         let now = world.now()
         let number = state.withLock { state in
             state.requests += 1
-            state.recipients[WakuTopic.partitioned(of: key.point).contentTopic, default: []]
-                .append(Recipient(key: key, request: (state.requests, notices)))
             state.ledger.asked(notices.map(\.mark), number: state.requests, at: now)
             return state.requests
         }
-        node.inject(message)
+        staged.wait(key, .request(number: number, notices))
+        staged.node.inject(message)
         return number
     }
 
@@ -300,17 +273,13 @@ final class ChaosStatus: ChaosCompanion {
     private func registerOne(_ trial: ChaosTrial) async throws {
         let target = LoadDevice.make(trial.random.below(2) == 0 ? .apns : .fcm, world)
         service.register(target, bundle: bundle)
-        var phone = ChaosStatusPhone(target, bundle: bundle, at: pair.point, world)
-        let recipient = Recipient(key: phone.key)
-        state.withLock { state in
-            state.tokens.insert(target.token)
-            state.recipients[WakuTopic.partitioned(of: phone.key.point).contentTopic, default: []]
-                .append(recipient)
-        }
+        var phone = ChaosStatusPhone(target, bundle: bundle, at: staged.pair.point, world)
+        state.withLock { _ = $0.tokens.insert(target.token) }
+        staged.wait(phone.key, .phone)
         var patience = Patience(trial)
         while !patience.isOver() {
-            let (message, id) = phone.registration(world)
-            node.inject(message)
+            let (box, id) = phone.registration(world)
+            staged.node.inject(staged.message(.registration, box, by: phone.key, world))
             guard try await within(StatusLimits.answerWait, trial, { $0.registrations[id] != nil }) else {
                 continue
             }

@@ -1,6 +1,5 @@
 import PushModel
 import Secp256k1Keys
-import Simulators
 import StatusPush
 import WireFormats
 
@@ -30,14 +29,11 @@ struct ChaosStatusPhone: Sendable {
 
     /// The registration of the next version.
     ///
-    /// - Returns: the message, and what its answer names.
-    mutating func registration(_ world: World) -> (message: SimulatedWakuMessage, id: [UInt8]) {
+    /// - Returns: the sealed form, and what its answer names.
+    mutating func registration(_ world: World) -> (box: Secret, id: [UInt8]) {
         form.version += 1
         let box = StatusBox.seal(form.encoded(), from: person, to: server, world)
-        return (
-            Self.message(.registration, box, by: person, to: server, world),
-            EndMessages.requestID(box).reveal { Array($0) }
-        )
+        return (box, EndMessages.requestID(box).reveal { Array($0) })
     }
 
     /// One notification of a request; its sealed message is random and names it.
@@ -59,32 +55,5 @@ struct ChaosStatusPhone: Sendable {
         // A body that is no JSON is none of ours.
         guard let json = try? JSONValue.parse(body) else { return nil }
         return (json["encryptedMessage"] ?? json["message"]?["data"]?["encryptedMessage"])?.string
-    }
-
-    // MARK: The network's messages
-
-    /// Wraps, signs and seals to the server.
-    static func message(
-        _ type: MessageType, _ payload: Secret, by key: Secp256k1KeyPair, to server: PublicPoint,
-        _ world: World
-    ) -> SimulatedWakuMessage {
-        var random = SystemRandomNumberGenerator()
-        let sealed = EndMessages.seal(
-            type, payload, signedBy: key, to: server, on: .partitioned(of: server), world.now(), &random)
-        return SimulatedWakuMessage(
-            payload: sealed.payload.reveal { Array($0) }, contentTopic: sealed.contentTopic,
-            timestamp: sealed.timestamp)
-    }
-
-    /// What the server said to that key; `nil` for everything else.
-    static func open(
-        _ message: SimulatedWakuMessage, with key: Secp256k1KeyPair, from server: PublicPoint
-    ) -> MetadataMessage? {
-        let opened = EndMessages.open(
-            WakuMessage(
-                payload: Secret(message.payload), contentTopic: message.contentTopic,
-                timestamp: message.timestamp),
-            with: key)
-        return opened?.signer == server ? opened : nil
     }
 }

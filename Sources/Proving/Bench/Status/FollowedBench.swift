@@ -3,7 +3,6 @@ import PushModel
 import Secp256k1Keys
 import Simulators
 import WakuIngress
-import WireFormats
 
 /// A relay with many people registered, at a simulated Waku node: how long it takes to start, what they take
 /// of its memory, and what a message on one of their topics costs it.
@@ -174,7 +173,8 @@ struct FollowedBench: Sendable {
         _ relay: inout RelayPlan, _ node: WakuNodeSimulator, _ count: Int,
         _ body: (Scene) async throws -> Found
     ) async throws -> Found {
-        let instance = try Self.instance(at: node.url ?? "", world)
+        let instance = StagedInstance.status(
+            "status-load", .generate(world), node: node.url ?? "", ["queries_per_minute: 10000000"])
         relay.others = [instance]
         guard let name = ConfiguredName(instance.name) else { throw BenchError(.badPlan) }
         let people = StoredPeople(of: name, bundle: relay.bundle, world: world)
@@ -204,19 +204,6 @@ struct FollowedBench: Sendable {
         } catch {
             await stage.kill()
             throw error
-        }
-    }
-
-    private static func instance(at node: String, _ world: World) throws -> StagedInstance {
-        let pair = Secp256k1KeyPair.generate(world)
-        return StagedInstance(
-            name: "status-load", publicKey: [],
-            keyFile: ("status.key", pair.secret.reveal { Hex.encode(Array($0)) } + "\n"), isServed: false
-        ) { plan in
-            [
-                "protocol: status", "apps: [load]", "key_file: \(plan.directory)/status.key",
-                "waku: { url: \"\(node)\" }", "queries_per_minute: 10000000"
-            ]
         }
     }
 }

@@ -3,52 +3,30 @@ import Secp256k1Keys
 import Simulators
 import StatusPush
 import Synchronization
-import WireFormats
 
 /// Status's part of a siege: a Waku node, whose other users register phones, or send what does not open.
 final class StatusSiege: SiegeParty {
+    /// Whose answer it is.
+    private enum Waiting: Sendable { case phone, junk }
+
     private struct State {
-        /// Those who wait for answers, by the content topic of these, which several may share.
-        var phones: [String: [Secp256k1KeyPair]] = [:]
-        var junk: [String: [Secp256k1KeyPair]] = [:]
         /// By the id that they name.
         var answers: [[UInt8]: PushNotificationRegistrationResponse] = [:]
         var answersToJunk = 0
     }
 
-    private let pair: Secp256k1KeyPair
-    private let network = WakuNetworkSimulator()
-    private let node: WakuNodeSimulator
-    private let url: String
+    private let staged: StagedNode<Waiting>
     private let world: World
     private let state = Mutex(State())
 
     init(_ setting: ChaosSetting) async throws {
         world = setting.world
-        pair = .generate(world)
-        node = WakuNodeSimulator(on: network, eventLoopGroup: setting.group)
-        // As operators are told to have it.
-        node.turn { $0.cacheMessages = 5_000 }
-        try await node.start()
-        url = node.url ?? ""
+        staged = try await StagedNode(setting)
     }
 
-    func stop() async { await node.stop() }
+    func stop() async { await staged.node.stop() }
 
-    var instances: [StagedInstance] {
-        let url = url
-        return [
-            StagedInstance(
-                name: "status-siege", publicKey: [],
-                keyFile: ("status.key", pair.secret.reveal { Hex.encode(Array($0)) } + "\n"), isServed: false
-            ) { plan in
-                [
-                    "protocol: status", "apps: [load]", "key_file: \(plan.directory)/status.key",
-                    "waku: { url: \"\(url)\" }"
-                ]
-            }
-        ]
-    }
+    var instances: [StagedInstance] { [staged.instance("status-siege")] }
 
     var attacks: [SiegeAttack] {
         [
@@ -65,12 +43,12 @@ final class StatusSiege: SiegeParty {
         let plan = scene.trial.plan
         let count = plan.scaled(SiegePlan.junkBoxes)
         let junk = await makeJunk(count + Int(Double(SiegePlan.junkBoxesPerSecond) * plan.seconds))
-        let messages = network.messages()
+        let messages = staged.network.messages()
         return SiegeAttack.Sides(
             attackers: { force in
-                for message in junk.prefix(count) { self.node.inject(message) }
+                for message in junk.prefix(count) { self.staged.node.inject(message) }
                 for message in junk.dropFirst(count) where !force.isOver {
-                    self.node.inject(message)
+                    self.staged.node.inject(message)
                     try await self.world.sleep(
                         self.world.instant() + .milliseconds(1_000 / SiegePlan.junkBoxesPerSecond))
                 }
@@ -96,12 +74,9 @@ final class StatusSiege: SiegeParty {
             for _ in 0..<count {
                 makers.addTask {
                     let key = Secp256k1KeyPair.generate(self.world)
-                    self.state.withLock { state in
-                        state.junk[Self.topic(of: key), default: []].append(key)
-                    }
+                    self.staged.wait(key, .junk)
                     let box = Secret(self.world.randomBytes(SiegePlan.junkBytes))
-                    return ChaosStatusPhone.message(
-                        .registration, box, by: key, to: self.pair.point, self.world)
+                    return self.staged.message(.registration, box, by: key, self.world)
                 }
             }
             var made: [SimulatedWakuMessage] = []
@@ -110,21 +85,18 @@ final class StatusSiege: SiegeParty {
         }
     }
 
-    private static func topic(of key: Secp256k1KeyPair) -> String {
-        WakuTopic.partitioned(of: key.point).contentTopic
-    }
-
     /// People who register, one after the other, until the attack is over.
     private func register(_ scene: SiegeScene, _ force: SiegeForce) async throws {
         while !force.isOver {
             let target = LoadDevice.make(.apns, world)
             scene.service.register(target, bundle: RelayPlan.bundle)
-            var phone = ChaosStatusPhone(target, bundle: RelayPlan.bundle, at: pair.point, world)
-            let key = phone.key
-            state.withLock { $0.phones[Self.topic(of: key), default: []].append(key) }
-            let (message, id) = phone.registration(world)
+            var phone = ChaosStatusPhone(
+                target, bundle: RelayPlan.bundle, at: staged.pair.point, world)
+            staged.wait(phone.key, .phone)
+            let (box, id) = phone.registration(world)
+            let message = staged.message(.registration, box, by: phone.key, world)
             let began = world.instant()
-            node.inject(message)
+            staged.node.inject(message)
             let answer = try await answer(to: id)
             let span = world.instant() - began
             force.trial.note { $0.called(answer.map { $0.success ? 200 : 403 }, in: span) }
@@ -142,23 +114,16 @@ final class StatusSiege: SiegeParty {
         return nil
     }
 
-    /// A message of the network. Topics are shared: who cannot open it was not meant.
     private func hear(_ message: SimulatedWakuMessage) {
-        let (phones, junk) = state.withLock { state in
-            (state.phones[message.contentTopic] ?? [], state.junk[message.contentTopic] ?? [])
-        }
-        for key in phones {
-            guard let answer = ChaosStatusPhone.open(message, with: key, from: pair.point) else { continue }
+        switch staged.heard(message) {
+        case (let answer, .phone)?:
             // What is no answer to a registration is missed by whoever waits for one.
             guard answer.type == .registrationResponse,
                 let response = try? PushNotificationRegistrationResponse(reading: answer.payload)
             else { return }
-            return state.withLock { state in
-                state.answers[response.requestID.reveal { Array($0) }] = response
-            }
-        }
-        for key in junk where ChaosStatusPhone.open(message, with: key, from: pair.point) != nil {
-            return state.withLock { $0.answersToJunk += 1 }
+            state.withLock { $0.answers[response.requestID.reveal { Array($0) }] = response }
+        case (_, .junk)?: state.withLock { $0.answersToJunk += 1 }
+        case nil: break
         }
     }
 }
