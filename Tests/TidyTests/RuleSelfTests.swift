@@ -241,7 +241,7 @@ struct RuleSelfTests {
         ])
     func innocentWaits(line: String) { #expect(WaitRules.waits(file(line)).isEmpty) }
 
-    @Test("A suite that waits has a time limit, and none is short")
+    @Test("A suite that waits has a time limit, none is short, and no test has one of its own")
     func timeLimits() {
         let body = "struct A {\n    @Test func a() async { await b() }\n}\n"
         #expect(WaitRules.timeLimits(file("@Suite(\"A\")\n" + body)).count == 1)
@@ -250,6 +250,9 @@ struct RuleSelfTests {
         let long = "@Suite(\n    \"A\", .serialized,\n    .timeLimit(.minutes(30)))\n"
         #expect(WaitRules.timeLimits(file(long + body)).isEmpty)
         #expect(WaitRules.timeLimits(file("@Suite(\"A\") struct A {}\n")).isEmpty)
+        let own = "    @Test(\n        \"A\",\n        .timeLimit(.minutes(30)))\n    func a() {}\n"
+        #expect(WaitRules.timeLimits(file(own)).count == 1)
+        #expect(WaitRules.timeLimits(file("@Test func a() {}\nlet timeLimit = 1\n")).isEmpty)
     }
 
     @Test("A protocol of eight requirements is too large, one of seven is not")

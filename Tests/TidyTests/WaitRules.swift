@@ -56,7 +56,8 @@ enum WaitRules {
         return false
     }
 
-    /// Time limits that a starved machine would miss, and suites that wait and have none.
+    /// Time limits that a starved machine would miss, limits of single tests, and suites that wait and have
+    /// none. A suite's limit is handed on to its tests and counts for each of them by itself.
     static func timeLimits(_ file: SwiftText) -> [Violation] {
         func violation(_ index: Int, _ text: String) -> Violation {
             Violation(rule: "time limit", path: file.path, line: index + 1, text: text)
@@ -68,15 +69,19 @@ enum WaitRules {
                 found.append(violation(index, "\(match.1) minutes are less than \(timeLimitMinutes)"))
             }
         }
-        guard file.code.contains(where: { $0.contains(#/\bawait\b/#) }) else { return found }
-        for (index, _) in file.places(of: "@Suite") {
-            // The attribute may go on over a few lines, up to the type.
+        func isLimited(_ index: Int, upTo declaration: Regex<Substring>) -> Bool {
+            // The attribute may go on over a few lines, up to what it stands before.
             let rest = file.code[index..<min(index + 8, file.code.count)]
-            let type = rest.firstIndex { $0.contains(#/\b(?:struct|class|actor|enum)\b/#) }
-            let end = type ?? rest.endIndex - 1
-            if !file.code[index...end].contains(where: { $0.contains("timeLimit") }) {
-                found.append(violation(index, "a suite that waits has none"))
-            }
+            let end = rest.firstIndex { $0.contains(declaration) } ?? rest.endIndex - 1
+            return file.code[index...end].contains { $0.contains("timeLimit") }
+        }
+        for (index, _) in file.places(of: "@Test") where isLimited(index, upTo: #/\bfunc\b/#) {
+            found.append(violation(index, "a test has one of its own: it belongs to the suite"))
+        }
+        guard file.code.contains(where: { $0.contains(#/\bawait\b/#) }) else { return found }
+        for (index, _) in file.places(of: "@Suite")
+        where !isLimited(index, upTo: #/\b(?:struct|class|actor|enum)\b/#) {
+            found.append(violation(index, "a suite that waits has none"))
         }
         return found
     }

@@ -53,7 +53,7 @@ struct ConversationTests {
 
     @Test(
         "Three members, one relay: gossip, a message, a trigger, and the others' phones are woken",
-        .timeLimit(.minutes(30)), arguments: TokenFormat.allCases)
+        arguments: TokenFormat.allCases)
     func wholeWay(_ format: TokenFormat) async throws {
         let crowd = try Crowd(format, seed: 51, hint: Self.inbox)
         let phones: [UInt32: Secret] = [
@@ -146,8 +146,7 @@ struct ConversationTests {
     }
 
     @Test(
-        "A trigger for one relay wakes nobody at another, and one that somebody bent wakes nobody at all",
-        .timeLimit(.minutes(30)))
+        "A trigger for one relay wakes nobody at another, and one that somebody bent wakes nobody at all")
     func wrongRelay() async throws {
         let (crowd, frame) = try Self.trigger(53)
         let stranger = try await Self.relay(of: crowd, key: crowd.props.pair())
@@ -169,7 +168,7 @@ struct ConversationTests {
 
     @Test(
         "A token that was sealed for another relay wakes nobody, though the wrap is for this one",
-        .timeLimit(.minutes(30)), arguments: TokenFormat.allCases)
+        arguments: TokenFormat.allCases)
     func wrongKey(_ format: TokenFormat) async throws {
         let crowd = try Crowd(format, seed: 54, hint: Self.inbox)
         let key = try crowd.props.pair()
@@ -185,8 +184,7 @@ struct ConversationTests {
     }
 
     @Test(
-        "A trigger that comes again, from another inbox or out of its backlog, wakes nobody a second time",
-        .timeLimit(.minutes(30)))
+        "A trigger that comes again, from another inbox or out of its backlog, wakes nobody a second time")
     func replay() async throws {
         let (crowd, frame) = try Self.trigger(55)
         let rig = try await Self.relay(of: crowd)

@@ -115,7 +115,7 @@ struct SealingTests {
         }
     }
 
-    @Test("A plaintext that is cut at any length before sealing does not open", .timeLimit(.minutes(30)))
+    @Test("A plaintext that is cut at any length before sealing does not open")
     func cutPlaintext() throws {
         let ends = try Ends()
         let device = try ends.device()
