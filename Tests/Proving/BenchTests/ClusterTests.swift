@@ -10,26 +10,26 @@ struct ClusterTests {
     private func at(_ milliseconds: Int64) -> UnixTime { UnixTime(milliseconds: 1_000_000 + milliseconds) }
 
     private func fault(
-        _ kind: ClusterLedger.Fault.Kind, _ relays: Set<Int> = [0], from: Int64 = 1000, sent: Int64 = 1200,
+        _ kind: TrialFault.Kind, _ relays: Set<Int> = [0], from: Int64 = 1000, sent: Int64 = 1200,
         to: Int64 = 1200
-    ) -> ClusterLedger.Fault {
-        .init(kind: kind, relays: relays, began: at(from), sentUntil: at(sent), ended: at(to))
+    ) -> TrialFault {
+        TrialFault(kind, relays, began: at(from), sentUntil: at(sent), ended: at(to))
     }
 
     /// An acknowledged push with its arrivals, and what was done meanwhile.
     private func verdict(
-        _ arrivals: [(relay: Int, id: String, Int64)], _ faults: ClusterLedger.Fault...,
-        kind: PushService = .apns, acknowledged: Bool = true, silence: ClusterLedger.Silence? = nil
-    ) -> ClusterResult {
-        var ledger = ClusterLedger()
-        ledger.asked([("p", kind)])
-        if acknowledged { ledger.acknowledged(["p"], by: 0, asked: at(0), at: at(1), areAlive: true) }
+        _ arrivals: [(relay: Int, id: String, Int64)], _ faults: TrialFault...,
+        acknowledged: Bool = true, silence: TrialLedger.Silence? = nil
+    ) -> TrialVerdict {
+        var ledger = TrialLedger()
+        ledger.asked(["p"], of: "toy")
+        if acknowledged { ledger.acknowledged(["p"], by: 0, in: at(0)...at(1)) }
         for arrival in arrivals {
             ledger.arrived("p", .init(relay: arrival.relay, id: arrival.id, at: at(arrival.2)))
         }
         for fault in faults { ledger.happened(fault) }
         if let silence { ledger.mustBeSilent(silence) }
-        return ClusterResult(ledger)
+        return TrialVerdict(ledger)
     }
 
     @Test("What was acknowledged and never came is lost; what came unacknowledged is not")
@@ -50,7 +50,7 @@ struct ClusterTests {
         #expect(!verdict([(0, "a", 900), (1, "a", 1100)], kill).hasPassed, "before it was gone")
         let renamed = verdict([(0, "a", 900), (1, "b", 1300)], kill)
         #expect(renamed.doubledUnderTwoNames == 1 && !renamed.hasPassed)
-        #expect(verdict([(0, "", 900), (1, "", 1300)], kill, kind: .fcm).hasPassed)
+        #expect(verdict([(0, "", 900), (1, "", 1300)], kill).hasPassed)
         #expect(verdict([(0, "a", 900), (1, "b", 1300)], kill).example?.contains("relay 1") == true)
     }
 
@@ -68,7 +68,7 @@ struct ClusterTests {
         let outage = fault(.storeLost, sent: 11_000, to: 40_000)
         #expect(verdict([(0, "a", 10_500), (2, "a", 21_000)], outage).hasPassed)
         #expect(!verdict([(0, "a", 11_500), (2, "a", 21_000)], outage).hasPassed)
-        let silence = ClusterLedger.Silence(relay: 0, from: at(12_000), to: at(40_000))
+        let silence = TrialLedger.Silence(relay: 0, from: at(12_000), to: at(40_000))
         #expect(verdict([(0, "a", 12_000)], silence: silence).hasPassed)
         #expect(verdict([(1, "a", 13_000)], silence: silence).hasPassed)
         #expect(verdict([(0, "a", 13_000)], silence: silence).sentWithoutLease == 1)
@@ -87,14 +87,14 @@ struct ClusterTests {
 
     @Test("Service is back with the first push that was asked for behind the fault")
     func back() {
-        var ledger = ClusterLedger()
-        ledger.asked([("p", .apns), ("q", .apns)])
+        var ledger = TrialLedger()
+        ledger.asked(["p", "q"], of: "toy")
         #expect(ledger.serviceBackAfter == nil)
         ledger.watch(from: at(1000))
-        ledger.acknowledged(["p"], by: 0, asked: at(900), at: at(1100), areAlive: true)
+        ledger.acknowledged(["p"], by: 0, in: at(900)...at(1100))
         #expect(ledger.serviceBackAfter == nil)
-        ledger.acknowledged(["q"], by: 0, asked: at(1200), at: at(3000), areAlive: true)
-        ledger.acknowledged(["q"], by: 0, asked: at(1300), at: at(4000), areAlive: true)
+        ledger.acknowledged(["q"], by: 0, in: at(1200)...at(3000))
+        ledger.acknowledged(["q"], by: 0, in: at(1300)...at(4000))
         #expect(ledger.serviceBackAfter == .seconds(2))
     }
 
@@ -104,14 +104,14 @@ struct ClusterTests {
             _ scenario: ClusterScenario = .crash,
             _ outcome: ClusterOutcome = ClusterOutcome(
                 drainedIn: .seconds(1), exitStatuses: [0, 0, 0], owed: 0),
-            back: Int64 = 2000, _ change: (inout ClusterLedger) -> Void = { _ in }
+            back: Int64 = 2000, _ change: (inout TrialLedger) -> Void = { _ in }
         ) throws -> Bool {
             let plan = ClusterPlan(executable: "/bin/true", directory: "/nowhere", seed: 7)
             let run = ClusterRun(plan, random: ChaosRandom(seed: 7))
             run.ledger { ledger in
-                ledger.asked([("p", .apns)])
+                ledger.asked(["p"], of: "toy")
                 ledger.watch(from: at(0))
-                ledger.acknowledged(["p"], by: 0, asked: at(0), at: at(back), areAlive: true)
+                ledger.acknowledged(["p"], by: 0, in: at(0)...at(back))
                 ledger.arrived("p", .init(relay: 0, id: "a", at: at(1)))
                 change(&ledger)
             }
@@ -130,18 +130,18 @@ struct ClusterTests {
         #expect(try !passes(.suspension), "nobody took over")
         #expect(
             try passes(.suspension) {
-                $0.asked([("q", .apns)])
-                $0.acknowledged(["q"], by: 0, asked: self.at(1), at: self.at(2), areAlive: true)
+                $0.asked(["q"], of: "toy")
+                $0.acknowledged(["q"], by: 0, in: self.at(1)...self.at(2))
                 $0.arrived("q", .init(relay: 1, id: "b", at: self.at(3)))
             })
         #expect(try passes(.failover, back: 14_999))
         #expect(try !passes(.failover, back: 15_000), "back too late")
-        #expect(try !passes { $0.wasGivenUp() })
+        #expect(try !passes { $0.neverAcknowledged += 1 })
         #expect(try !passes { $0.unexpected(500) })
         #expect(try !passes { $0.arrived("another", .init(relay: 0, id: "a", at: self.at(2))) })
         #expect(
-            try !passes { $0.acknowledged([], by: 0, asked: self.at(0), at: self.at(1), areAlive: false) })
-        #expect(try passes { $0.wasUnanswered() })
+            try !passes { $0.acknowledged([], by: 0, in: self.at(0)...self.at(1), areAlive: false) })
+        #expect(try passes { $0.unanswered += 1 })
     }
 
     @Test("A plan that fits nothing is refused")

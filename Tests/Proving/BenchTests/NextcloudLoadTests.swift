@@ -133,16 +133,16 @@ struct NextcloudLoadTests {
         let bodies = try bodies(call)
         #expect(Set(call.marks).count == 4 && bodies.map { load.mark(in: $0) } == call.marks)
         let now = UnixTime(seconds: 1_000)
-        func result(_ arrivals: [(body: [UInt8], id: String)], answer: String) -> ChaosResult {
-            var ledger = ChaosLedger()
-            ledger.asked(call.marks.map { ($0, .apns) }, of: load.name)
-            ledger.acknowledged(call.marks, hasDeadDevices: !load.areAlive(answer))
+        func result(_ arrivals: [(body: [UInt8], id: String)], answer: String) -> TrialVerdict {
+            var ledger = TrialLedger()
+            ledger.asked(call.marks, of: load.name)
+            ledger.acknowledged(call.marks, areAlive: load.areAlive(answer))
             for arrival in arrivals {
-                ledger.delivered(load.mark(in: arrival.body) ?? "", id: arrival.id, at: now)
+                ledger.arrived(load.mark(in: arrival.body) ?? "", .init(id: arrival.id, at: now))
             }
-            #expect(ledger.foreignDeliveries == 0)
+            #expect(ledger.foreignArrivals == 0)
             #expect(ledger.answersWithDeadDevices == (load.areAlive(answer) ? 0 : 1))
-            return ChaosResult(ledger)
+            return TrialVerdict(ledger)
         }
         let all = bodies.map { ($0, "id") }
         let taken = #"{"unknown":[],"failed":0}"#

@@ -26,9 +26,7 @@ struct ChaosCaller {
                 origin.devices[trial.random.below(origin.devices.count)]
             }
             let request = try origin.notify(devices, contentBytes: 64 + trial.random.below(300))
-            trial.shared.ledger {
-                $0.asked(Array(zip(request.marks, devices.map(\.kind))), of: load.name)
-            }
+            trial.shared.ledger { $0.asked(request.marks, of: load.name) }
             var bytes = ByteBuffer(bytes: request.head)
             bytes.writeBytes(request.body)
             try await carry(bytes, request.marks)
@@ -43,13 +41,13 @@ struct ChaosCaller {
                 let now = trial.world.instant()
                 let until = last ?? now + ChaosPlan.lastAnswerSpan
                 last = until
-                guard now < until else { return trial.shared.ledger { $0.wasNeverAcknowledged() } }
+                guard now < until else { return trial.shared.ledger { $0.neverAcknowledged += 1 } }
             }
             guard let connection = try await connected() else { continue }
             let sequence = asked
             asked += 1
             guard let reply = await connection.ask(request, within: ChaosPlan.answerSpan) else {
-                trial.shared.ledger { $0.wasUnanswered() }
+                trial.shared.ledger { $0.unanswered += 1 }
                 self.connection = nil
                 continue
             }
@@ -61,10 +59,10 @@ struct ChaosCaller {
             switch reply.status {
             case 200:
                 let text = String(buffer: reply.body)
-                let isClean = load.areAlive(text)
-                return trial.shared.ledger { $0.acknowledged(marks, hasDeadDevices: !isClean) }
+                let areAlive = load.areAlive(text)
+                return trial.shared.ledger { $0.acknowledged(marks, areAlive: areAlive) }
             case 429, 503:
-                trial.shared.ledger { $0.wasRefusedForNow() }
+                trial.shared.ledger { $0.refusedForNow += 1 }
                 try await trial.pause(milliseconds: 50)
             default:
                 return trial.shared.ledger { $0.unexpected(reply.status) }

@@ -73,10 +73,6 @@ package struct ChaosPlan: Sendable {
         BenchProtocols.standard.companions.map { $0.discussion }.joined(separator: " ")
     }
 
-    /// A push that is seen twice was in flight at a kill only if it was sent at most so long before: an
-    /// answer and its settlement take milliseconds, and this leaves room for a machine that is busy with
-    /// other things.
-    static let inFlightSpan = Duration.seconds(3)
     /// From the last kill on, so long for everything owed to arrive: several steps of the back-off.
     static let drainSpan = Duration.seconds(120)
     static let startSpan = Duration.seconds(60)

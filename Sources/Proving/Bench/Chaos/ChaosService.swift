@@ -143,11 +143,12 @@ final class ChaosService: Sendable {
             let (ours, theirs) = (apple.filter(isLoads), google.filter(isLoads))
             shared.ledger { ledger in
                 for delivery in ours {
-                    ledger.delivered(loads.mark(in: delivery.body), id: delivery.id, at: delivery.receivedAt)
+                    ledger.arrived(
+                        loads.mark(in: delivery.body), .init(id: delivery.id, at: delivery.receivedAt))
                 }
                 // FCM names messages itself: its names say nothing about ours.
                 for delivery in theirs {
-                    ledger.delivered(loads.mark(in: delivery.body), id: "", at: delivery.receivedAt)
+                    ledger.arrived(loads.mark(in: delivery.body), .init(id: "", at: delivery.receivedAt))
                 }
             }
         }

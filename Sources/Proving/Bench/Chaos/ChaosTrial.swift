@@ -24,7 +24,7 @@ package final class ChaosTrial: Sendable {
     /// What callers, the collector and the killer share.
     final class Shared: Sendable {
         struct State: Sendable {
-            var ledger = ChaosLedger()
+            var ledger = TrialLedger()
             /// `nil` while the relay is down.
             var address: RelayStage.Address?
             var isEnding = false
@@ -32,7 +32,7 @@ package final class ChaosTrial: Sendable {
 
         let state = Mutex(State())
 
-        func ledger<Result: Sendable>(_ body: (inout ChaosLedger) -> Result) -> Result {
+        func ledger<Result: Sendable>(_ body: (inout TrialLedger) -> Result) -> Result {
             state.withLock { body(&$0.ledger) }
         }
         var address: RelayStage.Address? {
@@ -243,7 +243,7 @@ package final class ChaosTrial: Sendable {
             shared.address = nil
             try await service.untilQuiet(self)
             for companion in companions { try await companion.killed(self) }
-            shared.ledger { $0.killed(.init(began: began, ended: world.now())) }
+            shared.ledger { $0.happened(TrialFault(began: began, ended: world.now())) }
             if let cuts = plan.powerCuts {
                 try await cut(cuts, parts)
                 try await parts.database?.startAgain()

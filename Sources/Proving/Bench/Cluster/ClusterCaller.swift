@@ -24,7 +24,7 @@ struct ClusterCaller {
                 origin.devices[run.random.below(origin.devices.count)]
             }
             let request = try origin.notify(devices, contentBytes: 64 + run.random.below(300))
-            run.ledger { $0.asked(Array(zip(request.marks, devices.map(\.kind)))) }
+            run.ledger { $0.asked(request.marks, of: RelayPlan.load.name) }
             var bytes = ByteBuffer(bytes: request.head)
             bytes.writeBytes(request.body)
             try await carry(bytes, request.marks)
@@ -47,7 +47,7 @@ struct ClusterCaller {
                 continue
             }
             guard let reply = await connection.ask(request, within: ClusterPlan.answerSpan) else {
-                run.ledger { $0.wasUnanswered() }
+                run.ledger { $0.unanswered += 1 }
                 connections[relay.number] = nil
                 run.avoid(relay)
                 continue
@@ -58,17 +58,18 @@ struct ClusterCaller {
                 let areAlive = RelayPlan.load.areAlive(String(buffer: reply.body))
                 let now = run.world.now()
                 return run.ledger {
-                    $0.acknowledged(marks, by: relay.number, asked: asked, at: now, areAlive: areAlive)
+                    $0.acknowledged(
+                        marks, by: relay.number, in: asked...max(asked, now), areAlive: areAlive)
                 }
             case 429, 503:
-                run.ledger { $0.wasRefusedForNow() }
+                run.ledger { $0.refusedForNow += 1 }
                 run.avoid(relay)
                 try await run.pause(milliseconds: 20)
             default:
                 return run.ledger { $0.unexpected(reply.status) }
             }
         }
-        run.ledger { $0.wasGivenUp() }
+        run.ledger { $0.neverAcknowledged += 1 }
     }
 
     /// The standing connection, or a new one; `nil` when the relay is down.

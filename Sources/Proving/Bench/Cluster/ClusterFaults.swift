@@ -50,7 +50,7 @@ struct ClusterFaults: Sendable {
         try await stage.untilQuiet(number, run)
         let ended = run.world.now()
         run.ledger {
-            $0.happened(.init(kind: .killed, relays: [number], began: began, sentUntil: ended, ended: ended))
+            $0.happened(TrialFault(.killed, [number], began: began, ended: ended))
         }
         try await stage.launch(number, run)
     }
@@ -80,9 +80,9 @@ struct ClusterFaults: Sendable {
         run.ledger {
             // What was in the socket when it stopped is read a moment later.
             $0.happened(
-                .init(
-                    kind: .suspended, relays: [number], began: began,
-                    sentUntil: began + ClusterPlan.stampSlack, ended: ended))
+                TrialFault(
+                    .suspended, [number], began: began, sentUntil: began + ClusterPlan.stampSlack,
+                    ended: ended))
         }
         try await run.pause(plan.calm * 2)
     }
@@ -132,7 +132,7 @@ struct ClusterFaults: Sendable {
         for proxy in database.proxies { await proxy.speakAgain() }
         let stops = began + ClusterPlan.sendsOnFor
         run.ledger {
-            $0.happened(.init(kind: .storeLost, relays: [0], began: began, sentUntil: stops, ended: healed))
+            $0.happened(TrialFault(.storeLost, [0], began: began, sentUntil: stops, ended: healed))
             $0.mustBeSilent(.init(relay: 0, from: stops + ClusterPlan.stampSlack, to: healed))
         }
         try await run.pause(plan.calm * 2)
@@ -153,8 +153,8 @@ struct ClusterFaults: Sendable {
         let ended = run.world.now()
         run.ledger {
             $0.happened(
-                .init(
-                    kind: .storeLost, relays: relays, began: began, sentUntil: ended + ClusterPlan.sendsOnFor,
+                TrialFault(
+                    .storeLost, relays, began: began, sentUntil: ended + ClusterPlan.sendsOnFor,
                     ended: ended))
         }
     }

@@ -88,10 +88,6 @@ package struct ClusterPlan: Sendable {
     /// From the end of the load on, so long for everything owed to arrive: a lease, a takeover, and the steps
     /// of the back-off, whose cap is a minute.
     static let drainSpan = Duration.seconds(180)
-    /// A push that is seen twice was in flight at a fault only if it was sent at most so long before: an
-    /// answer and its settlement take milliseconds, and this leaves room for a machine that is busy with
-    /// other things.
-    static let inFlightSpan = Duration.seconds(3)
     /// A relay sends for as long as its lease holds, less the request deadline (docs/architecture.md): so
     /// long after the last renewal that the database can have seen, and so long may it send what it cannot
     /// settle.

@@ -10,7 +10,7 @@ final class ClusterRun: Sendable {
     }
 
     private struct State {
-        var ledger = ClusterLedger()
+        var ledger = TrialLedger()
         /// `nil` while a relay is down.
         var addresses: [RelayStage.Address?]
         /// Until when a relay that did not answer is left alone, as a load balancer would.
@@ -39,7 +39,7 @@ final class ClusterRun: Sendable {
                 peaks: Array(repeating: 0, count: plan.relays)))
     }
 
-    func ledger<Result: Sendable>(_ body: (inout ClusterLedger) -> Result) -> Result {
+    func ledger<Result: Sendable>(_ body: (inout TrialLedger) -> Result) -> Result {
         state.withLock { body(&$0.ledger) }
     }
 

@@ -26,14 +26,12 @@ struct RestartCaller {
                 origin.devices[trial.random.below(origin.devices.count)]
             }
             let request = try origin.notify(devices, contentBytes: 64 + trial.random.below(200))
-            trial.shared.ledger {
-                $0.asked(Array(zip(request.marks, devices.map(\.kind))), of: RelayPlan.load.name)
-            }
+            trial.shared.ledger { $0.asked(request.marks, of: RelayPlan.load.name) }
             var bytes = ByteBuffer(bytes: request.head)
             bytes.writeBytes(request.body)
             let (began, turn) = (trial.world.instant(), trial.turn)
             let end = await call(bytes)
-            if end == .taken { trial.shared.ledger { $0.acknowledged(request.marks, hasDeadDevices: false) } }
+            if end == .taken { trial.shared.ledger { $0.acknowledged(request.marks) } }
             trial.note(end, in: trial.world.instant() - began, across: trial.turn != turn)
             try await trial.world.sleep(
                 trial.world.instant() + .milliseconds(trial.random.below(max(1, pause))))

@@ -78,7 +78,7 @@ package final class RestartTrial: Sendable {
         }
         await service.stop()
         let (missing, doubled) = shared.ledger { ledger in
-            (ledger.missing, ledger.items.values.count { $0.deliveries.count > 1 })
+            (ledger.missing, ledger.items.values.count { $0.arrivals.count > 1 })
         }
         return state.withLock { $0.ledger.report(plan, missing: missing, doubled: doubled) }
     }

@@ -36,7 +36,7 @@ struct ChaosStatusLedger: Sendable {
     }
 
     private var items: [String: Item] = [:]
-    private var kills: [ChaosLedger.Kill] = []
+    private var kills: [TrialFault] = []
     private(set) var asks = 0
     private(set) var registered = 0
     /// Registrations that were refused.
@@ -55,7 +55,7 @@ struct ChaosStatusLedger: Sendable {
     mutating func wasUnanswered() { unanswered += 1 }
     mutating func wasNeverAnswered() { neverAnswered += 1 }
     mutating func couldNotRead() { unreadable += 1 }
-    mutating func killed(_ kill: ChaosLedger.Kill) { kills.append(kill) }
+    mutating func killed(_ kill: TrialFault) { kills.append(kill) }
 
     mutating func waited(isListening: Bool) {
         awaited += 1
@@ -137,7 +137,7 @@ struct ChaosStatusLedger: Sendable {
         return zip(moments, moments.dropFirst()).contains { first, second in
             let next = kills.filter { $0.ended >= first }.min { $0.ended < $1.ended }
             guard let next, next.ended <= second else { return true }
-            return next.began.since(first) > ChaosPlan.inFlightSpan
+            return next.began.since(first) > TrialFault.inFlightSpan
         }
     }
 
