@@ -107,7 +107,7 @@ struct ClusterTests {
             back: Int64 = 2000, _ change: (inout TrialLedger) -> Void = { _ in }
         ) throws -> Bool {
             let plan = ClusterPlan(executable: "/bin/true", directory: "/nowhere", seed: 7)
-            let run = ClusterRun(plan, random: ChaosRandom(seed: 7))
+            let run = TrialRun(seed: 7, relays: plan.relays)
             run.ledger { ledger in
                 ledger.asked(["p"], of: "toy")
                 ledger.watch(from: at(0))
@@ -115,7 +115,7 @@ struct ClusterTests {
                 ledger.arrived("p", .init(relay: 0, id: "a", at: at(1)))
                 change(&ledger)
             }
-            let (report, hasPassed) = ClusterReport.make(scenario, run, outcome)
+            let (report, hasPassed) = ClusterReport.make(scenario, plan, run, outcome)
             let json = try JSONValue.parse(Array(report.json().utf8))
             #expect(json["passed"] == .bool(hasPassed))
             #expect(json["scenario"]?.string == scenario.rawValue)
@@ -142,6 +142,42 @@ struct ClusterTests {
         #expect(
             try !passes { $0.acknowledged([], by: 0, in: self.at(0)...self.at(1), areAlive: false) })
         #expect(try passes { $0.unanswered += 1 })
+    }
+
+    @Test("A relay that is down is not asked, nor is one that did not answer while another does")
+    func choice() {
+        let clock = ManualClock()
+        let run = TrialRun(seed: 7, relays: 2, world: clock.world(seed: 7))
+        #expect(run.choose() == nil)
+        let address = RelayStage.Address(pid: 1, host: "127.0.0.1", port: 1)
+        run.address = address
+        run.avoid(.init(number: 0, address: address))
+        #expect(run.choose()?.number == 0, "there is no other")
+        run.set(address, of: 1)
+        #expect(Set((0..<50).map { _ in run.choose()?.number }) == [1])
+        clock.advance(by: .seconds(2))
+        #expect(Set((0..<50).map { _ in run.choose()?.number }) == [0, 1])
+        run.address = nil
+        #expect(run.choose()?.number == 1)
+    }
+
+    @Test("Callers end when the harm is done, and what comes after has all that they did")
+    func course() async throws {
+        let run = TrialRun(seed: 7)
+        let caller: TrialRun.Part = {
+            while !run.isEnding { await Task.yield() }
+            run.ledger { $0.asked(["p"], of: "toy") }
+        }
+        let requests = try await run.live(
+            watchers: [{ try await run.collect([], []) }], callers: [caller, caller]
+        ) {
+            #expect(!run.isEnding)
+            run.ledger { $0.acknowledged([]) }
+        } after: {
+            #expect(run.isEnding && run.ledger { $0.acknowledgedRequests } == 1)
+            return run.ledger { $0.requests }
+        }
+        #expect(requests == 2)
     }
 
     @Test("A plan that fits nothing is refused")

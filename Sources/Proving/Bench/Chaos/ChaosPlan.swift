@@ -75,9 +75,14 @@ package struct ChaosPlan: Sendable {
 
     /// From the last kill on, so long for everything owed to arrive: several steps of the back-off.
     static let drainSpan = Duration.seconds(120)
-    static let startSpan = Duration.seconds(60)
     static let answerSpan = Duration.seconds(20)
     /// From the end of the trial on, so long for the last request of each caller to be acknowledged: a relay
     /// that never gets there has failed, and its answers are in the report.
     static let lastAnswerSpan = Duration.seconds(120)
+
+    var manners: TrialCaller.Manners {
+        .init(
+            mostItems: mostItems, answerSpan: Self.answerSpan, patience: Self.lastAnswerSpan,
+            waitsForTheEnd: true, rest: 50)
+    }
 }

@@ -120,59 +120,15 @@ final class ChaosService: Sendable {
 
     var openConnections: Int { apns.openConnections + google.openConnections }
 
-    /// Moves deliveries into the ledgers until cancelled.
-    ///
-    /// - Parameters:
-    ///   - loads: the protocols whose pushes are counted.
-    ///   - companions: those that count for themselves.
-    func collect(
-        into shared: ChaosTrial.Shared, _ loads: [any LoadProtocol], _ companions: [any ChaosCompanion],
-        world: World
-    ) async throws {
-        var place = Place()
-        while true {
-            let (apple, google) = deliveries(behind: &place)
-            if apple.isEmpty, google.isEmpty {
-                try await world.sleep(world.instant() + .milliseconds(10))
-                continue
-            }
-            // A wake may carry nothing: it is known by its device.
-            func isLoads(_ delivery: Delivery) -> Bool {
-                !companions.contains { $0.delivered(delivery) }
-            }
-            let (ours, theirs) = (apple.filter(isLoads), google.filter(isLoads))
-            shared.ledger { ledger in
-                for delivery in ours {
-                    ledger.arrived(
-                        loads.mark(in: delivery.body), .init(id: delivery.id, at: delivery.receivedAt))
-                }
-                // FCM names messages itself: its names say nothing about ours.
-                for delivery in theirs {
-                    ledger.arrived(loads.mark(in: delivery.body), .init(id: "", at: delivery.receivedAt))
-                }
-            }
-        }
-    }
+    /// A third of the sends fail once.
+    func failSometimes() { turn(errorShare: 0.3, delay: .none) }
 
-    /// Waits until everything that a dead relay had sent has been read, so that what arrives later is its
-    /// successor's.
-    ///
-    /// - Throws: `BenchError(.processFault)` when it is not read in the time that a start may take: what came
-    ///   later would be counted as the successor's.
-    func untilQuiet(_ trial: ChaosTrial) async throws {
-        let until = trial.world.instant() + ChaosPlan.startSpan
-        while openConnections > 0 {
-            guard trial.world.instant() < until else { throw BenchError(.processFault) }
-            try await trial.pause(milliseconds: 1)
-        }
-    }
-
-    /// Waits until so many requests were answered; in the meantime a third of the sends fail once.
-    func untilEnough(_ trial: ChaosTrial) async throws {
-        turn(errorShare: 0.3, delay: .none)
-        let wanted = trial.plan.trace?.requests ?? 0
-        while trial.shared.ledger({ $0.acknowledgedRequests }) < wanted {
-            try await trial.pause(milliseconds: 20)
-        }
+    /// A relay that sends to it; Google's part is for whoever wants it (``fcm``).
+    func makePlan(executable: String, directory: String) -> RelayPlan {
+        var plan = RelayPlan(
+            executable: executable, directory: directory, apnsURL: apnsURL, authority: authorityPEM,
+            apnsKey: apnsKey.privateKeyPEM)
+        (plan.team, plan.keyID) = (apnsKey.team, apnsKey.keyID)
+        return plan
     }
 }

@@ -4,7 +4,6 @@ import NIOPosix
 import PushModel
 import PushTesting
 import Simulators
-import Synchronization
 
 /// Kills a relay again and again under load and counts what was lost.
 ///
@@ -14,33 +13,13 @@ import Synchronization
 /// with other rules go beside the load (``ChaosCompanion``).
 package final class ChaosTrial: Sendable {
     let plan: ChaosPlan
-    let random: ChaosRandom
-    let world: World
-    let shared: Shared
+    let shared: TrialRun
     let loads: [any LoadProtocol]
     private let companionKinds: [any ChaosCompanion.Type]
     private let say: @Sendable (String) -> Void
 
-    /// What callers, the collector and the killer share.
-    final class Shared: Sendable {
-        struct State: Sendable {
-            var ledger = TrialLedger()
-            /// `nil` while the relay is down.
-            var address: RelayStage.Address?
-            var isEnding = false
-        }
-
-        let state = Mutex(State())
-
-        func ledger<Result: Sendable>(_ body: (inout TrialLedger) -> Result) -> Result {
-            state.withLock { body(&$0.ledger) }
-        }
-        var address: RelayStage.Address? {
-            get { state.withLock { $0.address } }
-            set { state.withLock { $0.address = newValue } }
-        }
-        var isEnding: Bool { state.withLock { $0.isEnding } }
-    }
+    var random: ChaosRandom { shared.random }
+    var world: World { shared.world }
 
     /// - Parameter say: takes a line of progress now and then.
     package init(_ plan: ChaosPlan, say: @escaping @Sendable (String) -> Void) {
@@ -50,9 +29,7 @@ package final class ChaosTrial: Sendable {
         // Power cuts and traces are about what is written; what goes beside the load writes nothing.
         companionKinds = plan.powerCuts == nil && plan.trace == nil ? protocols.companions : []
         self.say = say
-        random = ChaosRandom(seed: plan.seed)
-        world = random.world()
-        shared = Shared()
+        shared = TrialRun(seed: plan.seed)
     }
 
     /// - Returns: the report, and whether nothing was violated.
@@ -107,11 +84,7 @@ package final class ChaosTrial: Sendable {
     private func makeStage(
         _ service: ChaosService, _ companions: [any ChaosCompanion], _ database: PostgresCluster?
     ) throws -> RelayStage {
-        var relay = RelayPlan(
-            executable: plan.executable, directory: plan.directory, apnsURL: service.apnsURL,
-            authority: service.authorityPEM, apnsKey: service.apnsKey.privateKeyPEM)
-        relay.team = service.apnsKey.team
-        relay.keyID = service.apnsKey.keyID
+        var relay = service.makePlan(executable: plan.executable, directory: plan.directory)
         // FCM knows no id of ours, so a traced run, which joins pushes by it, does without.
         relay.fcm = plan.trace == nil ? service.fcm : nil
         relay.loads = loads
@@ -142,41 +115,41 @@ package final class ChaosTrial: Sendable {
     private func trial(_ parts: Parts, _ group: any EventLoopGroup) async throws -> ChaosOutcome {
         let (stage, service, companions) = (parts.stage, parts.service, parts.companions)
         try stage.launch()
-        shared.address = try await stage.ready(within: ChaosPlan.startSpan)
+        shared.address = try await stage.ready(within: RelayStage.startSpan)
         let origins = try await makeOrigins(stage, service, group)
         if let cuts = plan.powerCuts { try await restart(parts, cuts) }
         if plan.trace != nil { shared.ledger { $0.keepsAnswers = true } }
-        return try await withThrowingTaskGroup(of: Void.self) { tasks in
-            for companion in companions { tasks.addTask { await companion.watch() } }
-            tasks.addTask {
-                try await service.collect(into: self.shared, self.loads, companions, world: self.world)
+        let collect: TrialRun.Part = { try await self.shared.collect([service], self.loads, companions) }
+        let callers = (0..<plan.workers).map { number -> TrialRun.Part in
+            let place = ChaosPlan.place(ofCaller: number, among: loads.count)
+            let (load, origin, eventLoop) = (loads[place], origins[place], group.next())
+            return {
+                var caller = TrialCaller(self.shared, load, origin, self.plan.manners, eventLoop)
+                try await caller.ask()
             }
-            try await withThrowingTaskGroup(of: Void.self) { workers in
-                for number in 0..<plan.workers {
-                    let place = ChaosPlan.place(ofCaller: number, among: loads.count)
-                    let (load, origin, eventLoop) = (loads[place], origins[place], group.next())
-                    workers.addTask {
-                        var caller = ChaosCaller(self, load, origin, eventLoop)
-                        try await caller.run()
-                    }
+        }
+        return try await shared.live(
+            watchers: [collect]
+                + companions.map { companion -> TrialRun.Part in { await companion.watch() } },
+            callers: callers
+                + companions.map { companion -> TrialRun.Part in { try await companion.publish(self) } }
+        ) {
+            if let trace = plan.trace {
+                service.failSometimes()
+                while shared.ledger({ $0.acknowledgedRequests }) < trace.requests {
+                    try await pause(milliseconds: 20)
                 }
-                for companion in companions { workers.addTask { try await companion.publish(self) } }
-                if plan.trace != nil {
-                    try await service.untilEnough(self)
-                } else {
-                    try await killAgainAndAgain(parts)
-                }
-                service.answerWell()
-                shared.state.withLock { $0.isEnding = true }
-                try await workers.waitForAll()
+            } else {
+                try await killAgainAndAgain(parts)
             }
-            let drained = try await drain()
+            service.answerWell()
+        } after: {
+            // Where losing is what is to be shown, there is no use in waiting for what will not come.
+            // (At a server, what the dead owed is free when their leases have ended.)
+            let hopeless: Duration = plan.store == .postgres ? .seconds(45) : .seconds(15)
+            let drained = try await shared.drain(within: plan.withoutSync ? hopeless : ChaosPlan.drainSpan)
             for companion in companions { try await companion.finish(self) }
-            let status = await stage.stop(within: .seconds(30))
-            tasks.cancelAll()
-            // The collector ends by being cancelled, and in no other way.
-            do { try await tasks.waitForAll() } catch is CancellationError {}
-            return ChaosOutcome(drainedIn: drained, exitStatus: status)
+            return ChaosOutcome(drainedIn: drained, exitStatus: await stage.stop(within: .seconds(30)))
         }
     }
 
@@ -200,7 +173,7 @@ package final class ChaosTrial: Sendable {
             try await cut(cuts, parts)
         }
         try stage.launch()
-        shared.address = try await stage.ready(within: ChaosPlan.startSpan)
+        shared.address = try await stage.ready(within: RelayStage.startSpan)
     }
 
     /// Signs up a server of each protocol and registers its devices, at the relay and at the push service.
@@ -210,12 +183,10 @@ package final class ChaosTrial: Sendable {
         guard let address = shared.address else { throw BenchError(.relayNotReady) }
         var origins: [any LoadOrigin] = []
         for place in loads.indices {
-            var origin = stage.makeOrigin(place, at: address)
-            var books = try origin.signUp() + [origin.addDevices(plan.devices, .apns)]
-            if stage.plan.fcm != nil { books.append(try origin.addDevices(plan.devices / 2, .fcm)) }
-            for book in books { try await book.setUp(at: address, group.next()) }
-            for device in origin.devices { service.register(device, bundle: stage.plan.bundle) }
-            origins.append(origin)
+            origins.append(
+                try await stage.signUp(
+                    place, apns: plan.devices, fcm: stage.plan.fcm == nil ? 0 : plan.devices / 2,
+                    at: [service], through: address, group.next()))
         }
         return origins
     }
@@ -226,7 +197,7 @@ package final class ChaosTrial: Sendable {
         for number in 1...max(1, plan.kills) {
             if random.below(6) > 0 {
                 if shared.address == nil {
-                    shared.address = try await stage.ready(within: ChaosPlan.startSpan)
+                    shared.address = try await stage.ready(within: RelayStage.startSpan)
                 }
                 try await misbehave(service)
                 // Every other one is killed before it listens, or while it is about to.
@@ -241,7 +212,7 @@ package final class ChaosTrial: Sendable {
             await stage.kill()
             if plan.powerCuts != nil { try await parts.database?.kill() }
             shared.address = nil
-            try await service.untilQuiet(self)
+            try await shared.untilQuiet(service)
             for companion in companions { try await companion.killed(self) }
             shared.ledger { $0.happened(TrialFault(began: began, ended: world.now())) }
             if let cuts = plan.powerCuts {
@@ -251,7 +222,7 @@ package final class ChaosTrial: Sendable {
             try stage.launch()
             if number % 50 == 0 { say("\(number) kills, \(shared.ledger { $0.items.count }) pushes") }
         }
-        shared.address = try await stage.ready(within: ChaosPlan.startSpan)
+        shared.address = try await stage.ready(within: RelayStage.startSpan)
     }
 
     /// Where losing is what is to be shown, there must be something to lose: nothing can be sent, and some
@@ -276,27 +247,7 @@ package final class ChaosTrial: Sendable {
         guard await program.wait() == 0 else { throw BenchError(.processFault) }
     }
 
-    /// Waits until everything acknowledged has arrived.
-    ///
-    /// - Returns: how long that took; `nil` when something is still missing at the end of the span.
-    private func drain() async throws -> Duration? {
-        let began = world.instant()
-        // Where losing is what is to be shown, there is no use in waiting for what will not come.
-        // (At a server, what the dead owed is free when their leases have ended.)
-        let hopeless: Duration = plan.store == .postgres ? .seconds(45) : .seconds(15)
-        let span = plan.withoutSync ? hopeless : ChaosPlan.drainSpan
-        while shared.ledger({ $0.missing }) > 0 {
-            guard world.instant() - began < span else { return nil }
-            try await pause(milliseconds: 50)
-        }
-        // A double that is still under way would be seen now.
-        try await pause(milliseconds: 500)
-        return world.instant() - began
-    }
-
-    func pause(milliseconds: Int) async throws {
-        try await world.sleep(world.instant() + .milliseconds(milliseconds))
-    }
+    func pause(milliseconds: Int) async throws { try await shared.pause(milliseconds: milliseconds) }
 }
 
 /// How a trial ended.

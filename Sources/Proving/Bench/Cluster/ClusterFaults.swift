@@ -8,10 +8,10 @@ import PushTesting
 
 /// What is done to the relays and to what they stand on, scenario by scenario. The load goes on meanwhile.
 struct ClusterFaults: Sendable {
-    let run: ClusterRun
+    let plan: ClusterPlan
+    let run: TrialRun
     let stage: ClusterStage
 
-    private var plan: ClusterPlan { run.plan }
     private var random: ChaosRandom { run.random }
     private var everybody: Set<Int> { Set(stage.relays.indices) }
 
@@ -47,7 +47,7 @@ struct ClusterFaults: Sendable {
         run.ledger { $0.watch(from: began) }
         run.set(nil, of: number)
         await stage.relays[number].kill()
-        try await stage.untilQuiet(number, run)
+        try await run.untilQuiet(stage.services[number])
         let ended = run.world.now()
         run.ledger {
             $0.happened(TrialFault(.killed, [number], began: began, ended: ended))

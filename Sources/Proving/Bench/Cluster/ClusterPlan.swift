@@ -81,7 +81,6 @@ package struct ClusterPlan: Sendable {
         guard isSane else { throw BenchError(.badPlan) }
     }
 
-    static let startSpan = Duration.seconds(60)
     /// A caller gives up waiting and asks again. The relay's own answer comes within 3 s
     /// (docs/architecture.md).
     static let answerSpan = Duration.seconds(8)
@@ -94,6 +93,16 @@ package struct ClusterPlan: Sendable {
     static let sendsOnFor = Duration.seconds(10)
     /// Between the check of the lease and the stamp of the push service lie a socket and two schedulers.
     static let stampSlack = Duration.seconds(1)
+
+    /// The pauses have half of that on average.
+    private var mostPause: Int { max(1, workers * (mostItems + 1) * 1000 / (2 * rate) * 2) }
+
+    /// A request that nobody answers for as long as draining takes belongs to no load any more.
+    var manners: TrialCaller.Manners {
+        .init(
+            mostItems: mostItems, mostPause: mostPause, answerSpan: Self.answerSpan, patience: Self.drainSpan,
+            waitsForTheEnd: false, rest: 20)
+    }
 }
 
 extension ClusterScenario {

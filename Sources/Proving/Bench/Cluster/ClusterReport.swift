@@ -3,24 +3,24 @@ import PushModel
 /// Writes down what a scenario showed.
 enum ClusterReport {
     static func make(
-        _ scenario: ClusterScenario, _ run: ClusterRun, _ outcome: ClusterOutcome
+        _ scenario: ClusterScenario, _ plan: ClusterPlan, _ run: TrialRun, _ outcome: ClusterOutcome
     ) -> (report: BenchReport, hasPassed: Bool) {
         let ledger = run.ledger { $0 }
         let verdict = TrialVerdict(ledger)
         let peak = Double(run.peaks.max() ?? 0) / 1_048_576
         let back = ledger.serviceBackAfter
-        let isBack = back.map { scenario != .failover || $0 < run.plan.failoverLimit } ?? false
+        let isBack = back.map { scenario != .failover || $0 < plan.failoverLimit } ?? false
         let hasPassed =
             verdict.isSound && outcome.drainedIn != nil && isBack
-            && outcome.exitStatuses.allSatisfy { $0 == 0 } && peak <= run.plan.memoryLimitMiB
+            && outcome.exitStatuses.allSatisfy { $0 == 0 } && peak <= plan.memoryLimitMiB
             && outcome.owed == 0
-            && (!scenario.needsTakeOver || run.plan.relays == 1 || verdict.sentByAnother > 0)
+            && (!scenario.needsTakeOver || plan.relays == 1 || verdict.sentByAnother > 0)
         var report = BenchReport()
         report.add("scenario", .text(scenario.rawValue))
-        report.add("store", .text(run.plan.store.rawValue))
-        report.add("relays", run.plan.relays)
+        report.add("store", .text(plan.store.rawValue))
+        report.add("relays", plan.relays)
         report.add("faults", max(ledger.faults.count, 1))
-        report.add("seed", .text(String(run.plan.seed)))
+        report.add("seed", .text(String(plan.seed)))
         verdict.write(to: &report)
         report.add("sent_without_lease", verdict.sentWithoutLease)
         report.add("sent_by_another_relay", verdict.sentByAnother)

@@ -28,9 +28,10 @@ final class ClusterStage: Sendable {
     ///   - isCut: whether the first relay's way to the database can be cut.
     /// - Throws: `BenchError`; `PostgresClusterFault` when there is no PostgreSQL.
     static func start(
-        _ run: ClusterRun, executables: [String], isCut: Bool, directory: String, group: any EventLoopGroup
+        _ run: TrialRun, _ store: ClusterPlan.Store, executables: [String], isCut: Bool, directory: String,
+        group: any EventLoopGroup
     ) async throws -> ClusterStage {
-        let database = run.plan.store == .postgres ? try await makeDatabase(isCut: isCut, group) : nil
+        let database = store == .postgres ? try await makeDatabase(isCut: isCut, group) : nil
         let authority = try CertificateAuthority()
         var services: [ChaosService] = []
         for _ in executables { services.append(try await ChaosService(authority: authority, group: group)) }
@@ -39,11 +40,7 @@ final class ClusterStage: Sendable {
             let place = "\(directory)/relay-\(number)"
             try makeDirectory(place)
             let service = services[number]
-            var plan = RelayPlan(
-                executable: executable, directory: place, apnsURL: service.apnsURL,
-                authority: service.authorityPEM, apnsKey: service.apnsKey.privateKeyPEM)
-            plan.team = service.apnsKey.team
-            plan.keyID = service.apnsKey.keyID
+            var plan = service.makePlan(executable: executable, directory: place)
             plan.fcm = service.fcm
             if let database { plan.store = .postgres(url: url(database, relay: number)) }
             relays.append(try RelayStage(plan, keysOf: relays.first, world: run.world))
@@ -88,63 +85,22 @@ final class ClusterStage: Sendable {
     }
 
     /// Starts a relay and waits until it is ready.
-    func launch(_ number: Int, _ run: ClusterRun) async throws {
+    func launch(_ number: Int, _ run: TrialRun) async throws {
         try relays[number].launch()
-        run.set(try await relays[number].ready(within: ClusterPlan.startSpan), of: number)
-    }
-
-    /// Waits until everything that a dead relay had sent has been read, so that what arrives later is its
-    /// successor's.
-    func untilQuiet(_ number: Int, _ run: ClusterRun) async throws {
-        let until = run.world.instant() + .seconds(5)
-        while services[number].openConnections > 0, run.world.instant() < until {
-            try await run.pause(milliseconds: 1)
-        }
+        run.set(try await relays[number].ready(within: RelayStage.startSpan), of: number)
     }
 
     /// Signs up and registers the devices, at the first relay and at all push services.
-    func makeOrigin(_ run: ClusterRun) async throws -> any LoadOrigin {
-        guard let address = run.address(of: 0) else { throw BenchError(.relayNotReady) }
-        var origin = relays[0].makeOrigin(at: address)
-        let books =
-            try origin.signUp() + [
-                origin.addDevices(run.plan.devices, .apns), origin.addDevices(run.plan.devices / 2, .fcm)
-            ]
-        for book in books { try await book.setUp(at: address, group.next()) }
-        for device in origin.devices {
-            for service in services { service.register(device, bundle: RelayPlan.bundle) }
-        }
-        return origin
-    }
-
-    /// Moves what arrives into the ledger until cancelled.
-    func collect(_ run: ClusterRun) async throws {
-        var places = services.map { _ in ChaosService.Place() }
-        while true {
-            var isIdle = true
-            for (number, service) in services.enumerated() {
-                let (apple, google) = service.deliveries(behind: &places[number])
-                guard !apple.isEmpty || !google.isEmpty else { continue }
-                isIdle = false
-                run.ledger { ledger in
-                    for (deliveries, isNamed) in [(apple, true), (google, false)] {
-                        for delivery in deliveries {
-                            ledger.arrived(
-                                relays[0].plan.loads.mark(in: delivery.body),
-                                .init(
-                                    relay: number, id: isNamed ? delivery.id : "", at: delivery.receivedAt))
-                        }
-                    }
-                }
-            }
-            if isIdle { try await run.pause(milliseconds: 10) }
-        }
+    func makeOrigin(_ run: TrialRun, devices: Int) async throws -> any LoadOrigin {
+        guard let address = run.address else { throw BenchError(.relayNotReady) }
+        return try await relays[0].signUp(
+            apns: devices, fcm: devices / 2, at: services, through: address, group.next())
     }
 
     /// Asks all relays to drain and end.
     ///
     /// - Returns: their exit statuses; `nil` for one that had to be killed.
-    func stopRelays(_ run: ClusterRun) async -> [Int32?] {
+    func stopRelays(_ run: TrialRun) async -> [Int32?] {
         var statuses: [Int32?] = []
         for (number, relay) in relays.enumerated() {
             statuses.append(await relay.stop(within: .seconds(30)))

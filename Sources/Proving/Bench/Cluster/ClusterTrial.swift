@@ -30,23 +30,24 @@ package final class ClusterTrial: Sendable {
         var haveAllPassed = true
         for (number, scenario) in plan.scenarios.enumerated() {
             say("\(scenario.rawValue) …")
-            let run = ClusterRun(plan, random: ChaosRandom(seed: plan.seed &+ UInt64(number)))
+            let run = TrialRun(seed: plan.seed &+ UInt64(number), relays: plan.relays)
             let outcome = try await live(through: scenario, run)
-            let (report, hasPassed) = ClusterReport.make(scenario, run, outcome)
+            let (report, hasPassed) = ClusterReport.make(scenario, plan, run, outcome)
             tell(report)
             haveAllPassed = haveAllPassed && hasPassed
         }
         return haveAllPassed
     }
 
-    private func live(through scenario: ClusterScenario, _ run: ClusterRun) async throws -> ClusterOutcome {
+    private func live(through scenario: ClusterScenario, _ run: TrialRun) async throws -> ClusterOutcome {
         let group = MultiThreadedEventLoopGroup.singleton
         let directory = "\(plan.directory)/\(scenario.rawValue)"
         try makeDirectory(directory)
         var executables = Array(repeating: plan.executable, count: plan.relays)
         if scenario == .mixed, let older = plan.olderExecutable { executables[1] = older }
         let stage = try await ClusterStage.start(
-            run, executables: executables, isCut: scenario == .cut, directory: directory, group: group)
+            run, plan.store, executables: executables, isCut: scenario == .cut, directory: directory,
+            group: group)
         do {
             let outcome = try await live(through: scenario, run, stage, group)
             await stage.end()
@@ -58,48 +59,29 @@ package final class ClusterTrial: Sendable {
     }
 
     private func live(
-        through scenario: ClusterScenario, _ run: ClusterRun, _ stage: ClusterStage,
+        through scenario: ClusterScenario, _ run: TrialRun, _ stage: ClusterStage,
         _ group: any EventLoopGroup
     ) async throws -> ClusterOutcome {
-        let origin = try await stage.makeOrigin(run)
-        return try await withThrowingTaskGroup(of: Void.self) { watchers in
-            watchers.addTask { try await stage.collect(run) }
-            watchers.addTask { try await run.weigh() }
-            try await withThrowingTaskGroup(of: Void.self) { callers in
-                for _ in 0..<plan.workers {
-                    let eventLoop = group.next()
-                    callers.addTask {
-                        var caller = ClusterCaller(run, origin, eventLoop)
-                        try await caller.ask()
-                    }
-                }
-                try await ClusterFaults(run: run, stage: stage).happen(scenario)
-                run.end()
-                try await callers.waitForAll()
+        let origin = try await stage.makeOrigin(run, devices: plan.devices)
+        let (loads, manners) = ([RelayPlan.load], plan.manners)
+        let callers = (0..<plan.workers).map { _ -> TrialRun.Part in
+            let eventLoop = group.next()
+            return {
+                var caller = TrialCaller(run, loads[0], origin, manners, eventLoop)
+                try await caller.ask()
             }
-            let drained = try await drain(run)
+        }
+        return try await run.live(
+            watchers: [{ try await run.collect(stage.services, loads) }, { try await run.weigh() }],
+            callers: callers
+        ) {
+            try await ClusterFaults(plan: plan, run: run, stage: stage).happen(scenario)
+        } after: {
+            let drained = try await run.drain(within: ClusterPlan.drainSpan)
             let statuses = await stage.stopRelays(run)
-            let owed = try await stage.owed()
-            watchers.cancelAll()
-            // They end by being cancelled, and in no other way.
-            do { try await watchers.waitForAll() } catch is CancellationError {}
-            return ClusterOutcome(drainedIn: drained, exitStatuses: statuses, owed: owed)
+            return ClusterOutcome(
+                drainedIn: drained, exitStatuses: statuses, owed: try await stage.owed())
         }
-    }
-
-    /// Waits until everything acknowledged has arrived.
-    ///
-    /// - Returns: how long that took; `nil` when something is still missing at the end of the span.
-    private func drain(_ run: ClusterRun) async throws -> Duration? {
-        let began = run.world.instant()
-        while run.ledger({ $0.missing }) > 0 {
-            guard run.world.instant() - began < ClusterPlan.drainSpan else { return nil }
-            try await run.pause(milliseconds: 50)
-        }
-        let drained = run.world.instant() - began
-        // A double that is still under way would be seen now.
-        try await run.pause(milliseconds: 500)
-        return drained
     }
 }
 

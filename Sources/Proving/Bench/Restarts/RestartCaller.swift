@@ -21,20 +21,14 @@ struct RestartCaller {
     }
 
     mutating func run() async throws {
-        while !trial.isEnding {
-            let devices = (0...trial.random.below(RestartPlan.mostItems)).map { _ in
-                origin.devices[trial.random.below(origin.devices.count)]
-            }
-            let request = try origin.notify(devices, contentBytes: 64 + trial.random.below(200))
-            trial.shared.ledger { $0.asked(request.marks, of: RelayPlan.load.name) }
-            var bytes = ByteBuffer(bytes: request.head)
-            bytes.writeBytes(request.body)
-            let (began, turn) = (trial.world.instant(), trial.turn)
-            let end = await call(bytes)
+        while !trial.shared.isEnding {
+            let request = try trial.shared.makeRequest(
+                RelayPlan.load, origin, mostItems: RestartPlan.mostItems)
+            let (began, turn) = (trial.shared.world.instant(), trial.turn)
+            let end = await call(request.bytes)
             if end == .taken { trial.shared.ledger { $0.acknowledged(request.marks) } }
-            trial.note(end, in: trial.world.instant() - began, across: trial.turn != turn)
-            try await trial.world.sleep(
-                trial.world.instant() + .milliseconds(trial.random.below(max(1, pause))))
+            trial.note(end, in: trial.shared.world.instant() - began, across: trial.turn != turn)
+            try await trial.shared.pause(milliseconds: trial.shared.random.below(max(1, pause)))
         }
         connection?.close()
     }

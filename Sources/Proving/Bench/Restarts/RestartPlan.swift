@@ -20,7 +20,6 @@ package struct RestartPlan: Sendable {
 
     /// After which a server gives a call up (docs/conformance/zulip.md).
     static let patience = Duration.seconds(15)
-    static let startSpan = Duration.seconds(60)
     /// A stop drains for 15 s at most, and what is under way to a push service for 12 s.
     static let stopSpan = Duration.seconds(40)
     static let drainSpan = Duration.seconds(60)

@@ -16,9 +16,7 @@ import Synchronization
 /// its own. Nobody asks twice: a call that is refused, reset or left without an answer is a lost message.
 package final class RestartTrial: Sendable {
     let plan: RestartPlan
-    let random: ChaosRandom
-    let world: World
-    let shared = ChaosTrial.Shared()
+    let shared: TrialRun
     private let say: @Sendable (String) -> Void
     private let state: Mutex<State>
 
@@ -33,14 +31,12 @@ package final class RestartTrial: Sendable {
     package init(_ plan: RestartPlan, say: @escaping @Sendable (String) -> Void) {
         self.plan = plan
         self.say = say
-        random = ChaosRandom(seed: plan.seed)
-        world = random.world()
+        shared = TrialRun(seed: plan.seed)
         state = Mutex(State())
     }
 
     var port: Int { state.withLock(\.port) }
     var turn: Int { state.withLock(\.turn) }
-    var isEnding: Bool { shared.isEnding }
 
     func note(_ end: RestartLedger.End, in span: Duration, across isAcross: Bool) {
         state.withLock { $0.ledger.called(end, in: span, across: isAcross) }
@@ -53,11 +49,7 @@ package final class RestartTrial: Sendable {
     package func run() async throws -> (report: BenchReport, hasPassed: Bool) {
         let group = MultiThreadedEventLoopGroup.singleton
         let service = try await ChaosService(authority: CertificateAuthority(), group: group)
-        var relay = RelayPlan(
-            executable: plan.executable, directory: plan.directory, apnsURL: service.apnsURL,
-            authority: service.authorityPEM, apnsKey: service.apnsKey.privateKeyPEM)
-        relay.team = service.apnsKey.team
-        relay.keyID = service.apnsKey.keyID
+        var relay = service.makePlan(executable: plan.executable, directory: plan.directory)
         let (socket, port) = try Self.listen()
         defer { if plan.handsSocketOver { close(socket) } }
         if plan.handsSocketOver {
@@ -68,7 +60,7 @@ package final class RestartTrial: Sendable {
             relay.port = port
         }
         state.withLock { $0.port = port }
-        let stage = try RelayStage(relay, world: world)
+        let stage = try RelayStage(relay, world: shared.world)
         do {
             try await trial(stage, service, group)
         } catch {
@@ -87,68 +79,47 @@ package final class RestartTrial: Sendable {
         _ stage: RelayStage, _ service: ChaosService, _ group: any EventLoopGroup
     ) async throws {
         try stage.launch()
-        var address = try await stage.ready(within: RestartPlan.startSpan)
+        var address = try await stage.ready(within: RelayStage.startSpan)
         // A socket that was handed over is known here alone.
         (address.host, address.port) = ("127.0.0.1", port)
-        var origin = stage.makeOrigin(at: address)
-        for book in try origin.signUp() + [origin.addDevices(plan.devices, .apns)] {
-            try await book.setUp(at: address, group.next())
+        let origin = try await stage.signUp(
+            apns: plan.devices, at: [service], through: address, group.next())
+        let callers = (0..<(plan.kept + plan.fresh)).map { index -> TrialRun.Part in
+            let (loop, keeps) = (group.next(), index < plan.kept)
+            let pause = keeps && index % 4 == 3 ? RestartPlan.mostQuiet : RestartPlan.mostPause
+            return {
+                var caller = RestartCaller(self, origin, loop, keeps: keeps, pause: pause)
+                try await caller.run()
+            }
         }
-        for device in origin.devices { service.register(device, bundle: stage.plan.bundle) }
-        let known = origin
-        try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask {
-                try await service.collect(
-                    into: self.shared, stage.plan.loads, [], world: self.world)
-            }
-            try await withThrowingTaskGroup(of: Void.self) { callers in
-                for index in 0..<(plan.kept + plan.fresh) {
-                    let (loop, keeps) = (group.next(), index < plan.kept)
-                    let pause = keeps && index % 4 == 3 ? RestartPlan.mostQuiet : RestartPlan.mostPause
-                    callers.addTask {
-                        var caller = RestartCaller(self, known, loop, keeps: keeps, pause: pause)
-                        try await caller.run()
-                    }
-                }
-                try await restart(stage)
-                shared.state.withLock { $0.isEnding = true }
-                try await callers.waitForAll()
-            }
-            try await drain()
+        try await shared.live(
+            watchers: [{ try await self.shared.collect([service], stage.plan.loads) }], callers: callers
+        ) {
+            try await restart(stage)
+        } after: {
+            // What is missing then is in the report.
+            _ = try await shared.drain(within: RestartPlan.drainSpan)
             guard await stage.stop(within: RestartPlan.stopSpan) == 0 else {
                 throw BenchError(.processFault)
             }
-            tasks.cancelAll()
-            // The collector ends by being cancelled, and in no other way.
-            do { try await tasks.waitForAll() } catch is CancellationError {}
         }
     }
 
     private func restart(_ stage: RelayStage) async throws {
         for number in 1...max(1, plan.restarts) {
-            try await pause(milliseconds: 50 + random.below(250))
-            let began = world.instant()
+            try await shared.pause(milliseconds: 50 + shared.random.below(250))
+            let began = shared.world.instant()
             state.withLock { $0.turn += 1 }
             guard await stage.stop(within: RestartPlan.stopSpan) == 0 else { throw BenchError(.processFault) }
-            let span = world.instant() - began
+            let span = shared.world.instant() - began
             try stage.launch()
-            _ = try await stage.ready(within: RestartPlan.startSpan)
+            _ = try await stage.ready(within: RelayStage.startSpan)
             state.withLock { state in
                 state.turn += 1
                 state.ledger.restarted(stoppedIn: span)
             }
             if number % 20 == 0 { say("\(number) restarts, \(shared.ledger { $0.requests }) calls") }
         }
-    }
-
-    /// Waits until everything acknowledged has arrived, or the span is over.
-    private func drain() async throws {
-        let until = world.instant() + RestartPlan.drainSpan
-        while shared.ledger({ $0.missing }) > 0, world.instant() < until { try await pause(milliseconds: 50) }
-    }
-
-    private func pause(milliseconds: Int) async throws {
-        try await world.sleep(world.instant() + .milliseconds(milliseconds))
     }
 
     /// A listening socket on a free port of loopback, as a service manager opens it.

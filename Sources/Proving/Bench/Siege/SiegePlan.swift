@@ -19,7 +19,6 @@ package struct SiegePlan: Sendable {
 
     /// After which a server gives a call up (docs/conformance/zulip.md).
     static let patience = Duration.seconds(15)
-    static let startSpan = Duration.seconds(60)
     static let stopSpan = Duration.seconds(40)
     /// Between an attack and the next, until its connections are gone.
     static let calm = Duration.milliseconds(500)

@@ -57,10 +57,7 @@ package final class SiegeTrial: Sendable {
         _ service: ChaosService, _ parties: [any SiegeParty]
     ) async throws -> (report: BenchReport, hasPassed: Bool) {
         let attacks = try plan.chosen(of: RelayPlan.load.attacks + parties.flatMap(\.attacks))
-        var relay = RelayPlan(
-            executable: plan.executable, directory: plan.directory, apnsURL: service.apnsURL,
-            authority: service.authorityPEM, apnsKey: service.apnsKey.privateKeyPEM)
-        (relay.team, relay.keyID) = (service.apnsKey.team, service.apnsKey.keyID)
+        var relay = service.makePlan(executable: plan.executable, directory: plan.directory)
         relay.hasAdmin = true
         relay.fcm = service.fcm
         relay.others = parties.flatMap(\.instances)
@@ -79,14 +76,12 @@ package final class SiegeTrial: Sendable {
         _ stage: RelayStage, _ service: ChaosService, _ attacks: [SiegeAttack]
     ) async throws -> [(attack: SiegeAttack, ledger: SiegeLedger)] {
         try stage.launch()
-        let address = try await stage.ready(within: SiegePlan.startSpan)
+        let address = try await stage.ready(within: RelayStage.startSpan)
         guard let admin = RelayStage.port(of: "admin", state: stage.plan.stateDirectory) else {
             throw BenchError(.relayNotReady)
         }
-        var origin = stage.makeOrigin(at: address)
-        let devices = try [PushService.apns, .fcm].map { try origin.addDevices(SiegePlan.devices, $0) }
-        for book in origin.signUp() + devices { try await book.setUp(at: address, group.next()) }
-        for device in origin.devices { service.register(device, bundle: stage.plan.bundle) }
+        let origin = try await stage.signUp(
+            apns: SiegePlan.devices, fcm: SiegePlan.devices, at: [service], through: address, group.next())
         let scene = SiegeScene(
             trial: self, address: address, admin: admin, origin: origin, stage: stage, service: service)
         var ledgers: [(SiegeAttack, SiegeLedger)] = []

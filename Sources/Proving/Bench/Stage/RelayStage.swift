@@ -5,6 +5,7 @@ import Glibc
 import Darwin
 #endif
 import Foundation
+import NIOCore
 import Primitives
 package import PushModel
 import Synchronization
@@ -19,6 +20,9 @@ package final class RelayStage: Sendable {
         package var host: String
         package var port: Int
     }
+
+    /// How long a relay may take until it is ready.
+    static let startSpan = Duration.seconds(60)
 
     package let plan: RelayPlan
     /// Those of the load, in the order of the plan.
@@ -72,6 +76,23 @@ package final class RelayStage: Sendable {
         plan.loads[place].makeOrigin(
             host: "\(address.host):\(address.port)", publicKey: instances[place].publicKey,
             bundle: plan.bundle, world: world)
+    }
+
+    /// Signs such a server up and registers its devices, here and at the push services.
+    ///
+    /// - Throws: `.setUpRefused`, `.unreachable`.
+    func signUp(
+        _ place: Int = 0, apns: Int, fcm: Int = 0, at services: [ChaosService], through address: Address,
+        _ eventLoop: any EventLoop
+    ) async throws -> any LoadOrigin {
+        var origin = makeOrigin(place, at: address)
+        var books = try origin.signUp() + [origin.addDevices(apns, .apns)]
+        if fcm > 0 { books.append(try origin.addDevices(fcm, .fcm)) }
+        for book in books { try await book.setUp(at: address, eventLoop) }
+        for device in origin.devices {
+            for service in services { service.register(device, bundle: plan.bundle) }
+        }
+        return origin
     }
 
     /// Of the first protocol's instance.
