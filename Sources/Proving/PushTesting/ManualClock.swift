@@ -37,6 +37,8 @@ package final class ManualClock: Sendable {
     package var instant: ContinuousClock.Instant { state.withLock { startInstant + $0.elapsed } }
     /// The time since it was made, regardless of changes of the wall clock.
     package var elapsed: Duration { state.withLock(\.elapsed) }
+    /// How many tasks sleep now.
+    package var sleeping: Int { state.withLock { $0.sleepers.count } }
 
     /// Moves both clocks and wakes, in order, every sleeper whose deadline has come.
     package func advance(by span: Duration) {
