@@ -2,17 +2,17 @@ import NIOHTTP1
 
 /// A head that the server goes on with: everything that decides about the request before its body.
 struct CheckedHead {
-    var verb: HTTPVerb
-    var path: String
-    var query: String?
-    var fields: HTTPFields
-    var isVersion10: Bool
+    let verb: HTTPVerb
+    let path: String
+    let query: String?
+    let fields: HTTPFields
+    let isVersion10: Bool
     /// Whether the connection may stay open behind the answer.
-    var keepsAlive: Bool
-    var awaitsContinue: Bool
+    let keepsAlive: Bool
+    let awaitsContinue: Bool
     /// `nil`: chunked, or no body at all.
-    var contentLength: Int?
-    var isChunked: Bool
+    let contentLength: Int?
+    let isChunked: Bool
 
     var hasBody: Bool { isChunked || (contentLength ?? 0) > 0 }
 
@@ -37,6 +37,8 @@ struct CheckedHead {
         if let text = scan.length {
             guard let length = Self.decimal(text) else { throw HeadFault(.malformed) }
             contentLength = length
+        } else {
+            contentLength = nil
         }
         isChunked = scan.codings > 0
         guard scan.expectations == 0 || scan.isContinueAlone else { throw HeadFault(.unsupportedExpectation) }

@@ -51,7 +51,7 @@ extension RecordKey {
 }
 
 /// What the relay remembers of one registration, server, realm or challenge. All but names and body are clear
-/// columns.
+/// columns. Optionals have their long names for the reason that ``Verdict`` gives.
 package struct Record: Sendable {
     package enum State: Sendable, Hashable {
         case live
@@ -63,9 +63,9 @@ package struct Record: Sendable {
     /// The store's own digest of it, set on reading. `nil` in a record not yet written.
     package var digest: Digest16?
     /// Indexed: all records of one owner can be paged.
-    package var owner: RecordKey?
+    package var owner: Optional<RecordKey>
     /// Indexed: app and token, in ``Space/addresses(of:)``, so that registrations are found by their address.
-    package var address: RecordKey?
+    package var address: Optional<RecordKey>
     /// The store's own digest of it, set on reading. `nil` in a record not yet written.
     package var addressDigest: Digest16?
     package var version: UInt64

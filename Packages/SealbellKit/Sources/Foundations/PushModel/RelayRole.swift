@@ -71,6 +71,9 @@ package enum Turns: Sendable {
 }
 
 /// What a role makes of one request: everything that follows from it, nothing done yet.
+///
+/// Its optionals have their long names, as those of ``Record`` and ``APNsMessage`` have: a property of the
+/// short form begins as `nil`, and a value in which something is set twice is copied whole once it is made.
 package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
     package var pushes: [Push]
     /// Made in the pushes' commit, all or none.
@@ -79,23 +82,23 @@ package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
     /// others' commits come between. One that is refused ends it: those before it stay.
     package var pages: [[Change]] = []
     /// Look-ups and records that the origin pays for like pushes of the least urgent kind; `nil`: none.
-    package var charge: OriginCharge?
+    package var charge: Optional<OriginCharge>
     package var reply: ReplyTiming<Reply>
     /// What to say when the change at that index, of its page or of ``changes``, did not meet its condition.
-    package var refusal: (@Sendable (Int) -> Failure)?
+    package var refusal: Optional<@Sendable (Int) -> Failure>
     /// How to answer when the pushes at those indices, in ascending order, were not taken, because their
     /// origin is too far ahead of its pace, and the others were: outcomes of first attempts are those of the
     /// others. `nil`: one such push refuses the call. A call of which nothing could be taken is refused in
     /// any case.
-    package var withheld: (@Sendable ([Int]) -> ReplyTiming<Reply>)?
+    package var withheld: Optional<@Sendable ([Int]) -> ReplyTiming<Reply>>
     package var notes: [NoteCode]
     /// Pushes a minute of this origin, where an operator gave it a quota of its own; 0: no limit; `nil`: the
     /// instance's.
-    package var quota: Int?
+    package var quota: Optional<Int>
     /// Whose turns the pushes take.
     package var turns: Turns
     /// Told the pushes' ids before the reply is made; `nil`: nobody asked.
-    package var references: PushReferences?
+    package var references: Optional<PushReferences>
 
     package init(
         pushes: [Push] = [], changes: [Change] = [], reply: ReplyTiming<Reply>,
@@ -107,6 +110,7 @@ package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
         self.charge = charge
         self.reply = reply
         self.refusal = refusal
+        withheld = nil
         self.notes = notes
         self.quota = quota
         self.turns = turns

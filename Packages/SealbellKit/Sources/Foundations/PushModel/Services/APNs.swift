@@ -56,7 +56,8 @@ package struct APNsMessage: Sendable {
     /// `apns-expiration`, only where the protocol's sheet gives one.
     package var expiration: UnixTime?
     /// At most 64 bytes.
-    package var collapseID: Secret?
+    /// The long name for the reason that ``Verdict`` gives.
+    package var collapseID: Optional<Secret>
     /// The JSON body.
     package var payload: Secret
 
