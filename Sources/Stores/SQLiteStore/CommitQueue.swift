@@ -21,6 +21,12 @@ final class CommitQueue: Sendable {
         var size = Size.small
     }
 
+    /// What to do once a job's operation is committed. A structure: a list wraps a bare function anew, in a
+    /// block of memory.
+    private struct Answer {
+        let tell: @Sendable () -> Void
+    }
+
     /// How much an operation may do. A call that comes in waits for the commit under way and for its own, so
     /// one commit must never hold the rows of a settlement, a claim and a sweep together.
     enum Size: Sendable {
@@ -195,7 +201,7 @@ final class CommitQueue: Sendable {
 
     private func commit(_ jobs: [Job], _ db: Database) {
         do {
-            for answer in try transaction(jobs, db, of: { try $0.run(self.writer, db) }) { answer() }
+            for answer in try transaction(jobs, db, of: { try $0.run(self.writer, db) }) { answer.tell() }
         } catch  where jobs.count > 1 {
             replay(jobs, db)
         } catch {
@@ -220,7 +226,7 @@ final class CommitQueue: Sendable {
                     torn = nil
                     return answer
                 }
-                for answer in answers { answer() }
+                for answer in answers { answer.tell() }
                 return
             } catch {
                 fault = SQLFault.translate(error)
@@ -252,13 +258,13 @@ final class CommitQueue: Sendable {
 
     private func transaction(
         _ jobs: [Job], _ db: Database, of run: (Job) throws -> (@Sendable () -> Void)
-    ) throws -> [@Sendable () -> Void] {
+    ) throws -> [Answer] {
         writer.begin()
         do {
-            var answers: [@Sendable () -> Void] = []
+            var answers: [Answer] = []
             answers.reserveCapacity(jobs.count)
             try db.transact(.immediate) {
-                for job in jobs { answers.append(try run(job)) }
+                for job in jobs { answers.append(Answer(tell: try run(job))) }
             }
             // Before any caller learns that it stands.
             ended.tell(writer.committed())

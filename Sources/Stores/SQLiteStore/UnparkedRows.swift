@@ -37,11 +37,11 @@ struct UnparkedRows {
     ///
     /// - Returns: `nil`, and nothing has changed, when the file has to be asked.
     mutating func take(_ step: StoredSettlement) -> Written? {
-        guard let row = standing[step.row], let written = row.written, written.id == step.id,
-            written.epoch == step.epoch
+        // Looked up once.
+        guard let place = standing.index(forKey: step.row), let written = standing[place].value.written,
+            written.id == step.id, written.epoch == step.epoch
         else { return nil }
-        standing[step.row] = nil
-        before.append((step.row, row))
+        before.append((step.row, standing.remove(at: place).value))
         return written
     }
 
