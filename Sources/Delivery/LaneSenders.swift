@@ -16,8 +16,9 @@ final class LaneSenders: Sendable {
         /// Each entry is for one task that was made or woken for it and has not run since. At most as many as
         /// the lane has streams.
         var given = Fifo<Given>()
-        /// Half a megabyte.
-        var staying = StayingTasks(limit: 128)
+        /// Two megabytes, and never more than were under way at once: a commit brings hundreds of pushes,
+        /// and their answers come together too.
+        var staying = StayingTasks(limit: 512)
         /// Tasks since the beginning.
         var made = 0
     }

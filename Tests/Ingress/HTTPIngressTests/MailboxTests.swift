@@ -118,20 +118,24 @@ struct MailboxTests {
         try await stage.run()
         #expect(stage.served == 0)
         #expect(stage.mailbox.tasks.parked == 21, "all that were asked for together")
+        // In two parts, for a hundred may wait.
         stage.offer(27..<117)
         try await stage.run()
-        stage.end(27..<117)
+        stage.offer(117..<207)
         try await stage.run()
-        #expect(stage.mailbox.tasks.parked == 64)
-        for parked in [64, 0] {
+        #expect(stage.served == 180)
+        stage.end(27..<207)
+        try await stage.run()
+        #expect(stage.mailbox.tasks.parked == 128)
+        for parked in [128, 0] {
             stage.mailbox.endUnneeded()
             try await stage.run()
             #expect(stage.mailbox.tasks.parked == parked)
         }
         // Three at a time, one look after the other.
-        stage.offer(117..<120)
+        stage.offer(207..<210)
         try await stage.run()
-        stage.end(117..<120)
+        stage.end(207..<210)
         try await stage.run()
         #expect(stage.mailbox.tasks.parked == 0)
         stage.mailbox.close()

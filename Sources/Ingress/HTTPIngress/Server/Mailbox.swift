@@ -130,5 +130,5 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
 }
 
-/// Tasks without an element: as many as there are requests on a loop at full load.
-private let mostParked = 64
+/// Tasks without an element: as many as there are requests on a loop at full load, of 256 connections on two.
+private let mostParked = 128
