@@ -289,9 +289,7 @@ final class Lane<P: Provider>: LaneHandle {
         let goesBack =
             if core.mayTeach(entry) { await teach(answer, of: entry) } else { ends(entry, answer) }
         if goesBack { return }
-        // Ends by cancellation too: a lane that stops listens no more.
-        guard let late = answer.late, let word = await late.answer() else { return }
-        await hear(late: word, of: entry)
+        if answer.late != nil { await hearLate(after: answer, of: entry) }
     }
 
     func change(_ body: (inout LaneState) -> LaneState.Actions) {

@@ -2,9 +2,11 @@ import PushModel
 
 /// Answers to requests that were given up (decision 0077).
 extension Lane {
-    /// Such an answer has come; its push waits for a repeat, or has ended.
+    /// Waits for such an answer; its push waits for a repeat, or has ended.
     @inline(never)
-    func hear(late answer: Answer, of entry: LaneQueue.Entry) async {
+    func hearLate(after first: Answer, of entry: LaneQueue.Entry) async {
+        // Ends by cancellation too: a lane that stops listens no more.
+        guard let late = first.late, let answer = await late.answer() else { return }
         meter.answered(answer)
         if Breaker.provesCredential(answer) { credential.proved(in: name.environment) }
         var (learned, isElsewhere) = ([Change](), false)
