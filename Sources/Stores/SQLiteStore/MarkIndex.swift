@@ -20,6 +20,7 @@ struct MarkIndex: Sendable {
     /// Forty bits of fingerprint above what stands for the place; 0: empty.
     private struct Slot: Sendable {
         static let placeBits: UInt64 = 24
+        private static let placeMask: UInt64 = 0xFF_FFFF
 
         private var bits: UInt64 = 0
 
@@ -29,7 +30,7 @@ struct MarkIndex: Sendable {
 
         /// 0: empty.
         var fingerprint: UInt64 { bits >> Self.placeBits }
-        var place: UInt32 { UInt32(truncatingIfNeeded: bits) & (1 << UInt32(Self.placeBits) - 1) }
+        var place: UInt32 { UInt32(truncatingIfNeeded: bits & Self.placeMask) }
     }
 
     private struct Generation: Sendable {
@@ -47,8 +48,8 @@ struct MarkIndex: Sendable {
         /// In a slot's place. One that is owed has the highest bit clear, one that is settled has it set.
         private static let elsewhere: UInt32 = 0
         /// The fingerprint stays until its generation goes.
-        private static let released: UInt32 = 1 << UInt32(Slot.placeBits) - 1
-        private static let settled: UInt32 = 1 << Window.bits
+        private static let released: UInt32 = 0xFF_FFFF
+        private static let settled: UInt32 = 0x80_0000
 
         /// - Parameter row: rows near it fit into slots; `nil`: near the first one that comes. Marks that are
         ///   carried over come first, and their rows may be old.
@@ -135,13 +136,13 @@ struct MarkIndex: Sendable {
     /// Four millions lie on each side: more than the rows, with marks or without, that two minutes bring, and
     /// many times the blobs.
     private struct Window: Sendable {
-        /// A slot's place without the bit that tells rows from blobs.
-        static let bits = UInt32(Slot.placeBits) - 1
+        /// A slot's place has 23 bits beside the one that tells rows from blobs.
+        private static let room: UInt64 = 0x80_0000
 
         /// The number whose offset would be 0; `nil` before the first number.
         private var base: Int64?
 
-        mutating func open(near number: Int64) { base = number &- 1 << (Self.bits - 1) }
+        mutating func open(near number: Int64) { base = number &- Int64(Self.room / 2) }
 
         /// The first number stands in the middle, for others come on both sides: at a start the latest are
         /// read first.
@@ -150,7 +151,7 @@ struct MarkIndex: Sendable {
         mutating func offset(_ number: Int64) -> UInt32? {
             if base == nil { open(near: number) }
             let offset = UInt64(bitPattern: number &- (base ?? 0))
-            return offset > 0 && offset < 1 << UInt64(Self.bits) ? UInt32(offset) : nil
+            return offset > 0 && offset < Self.room ? UInt32(offset) : nil
         }
 
         func number(_ offset: UInt32) -> Int64 { (base ?? 0) &+ Int64(offset) }
@@ -256,7 +257,5 @@ struct MarkIndex: Sendable {
 
     /// Keyed digests are uniform, so forty bits of one are a fingerprint: of 800,000 marks one in a million
     /// new ones meets another with the same, which it then replaces. 0 is kept for empty slots.
-    private static func fingerprint(_ mark: Digest16) -> UInt64 {
-        max(mark.low & (1 << (64 - Slot.placeBits) - 1), 1)
-    }
+    private static func fingerprint(_ mark: Digest16) -> UInt64 { max(mark.low & 0xFF_FFFF_FFFF, 1) }
 }
