@@ -202,6 +202,27 @@ struct JSONTests {
         #expect(try JSONValue.parse(writer.bytes).serialized() == writer.bytes)
     }
 
+    @Test("A member is its name and its value, or null where there is none")
+    func members() {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.member("text", "q\"")
+        writer.member("number", Int64.min)
+        writer.member("count", 5)
+        writer.member("truth", false)
+        writer.member("secret", utf8: Secret("ż\n".utf8))
+        writer.member("digits", escaped: Secret("0aF=".utf8))
+        writer.optional("some", "a" as String?)
+        writer.optional("one", 1 as Int64?)
+        writer.optional("none", nil as String?)
+        writer.optional("nothing", nil as Int64?)
+        writer.endObject()
+        let text =
+            #"{"text":"q\"","number":-9223372036854775808,"count":5,"truth":false,"secret":"ż\n","#
+            + #""digits":"0aF=","some":"a","one":1,"none":null,"nothing":null}"#
+        #expect(String(decoding: writer.bytes, as: UTF8.self) == text)
+    }
+
     @Test("Taking the text as a secret empties the writer")
     func secret() {
         var writer = JSONWriter()

@@ -39,15 +39,11 @@ enum AdminPages {
         json.member("uptime_seconds", now.since(report.startedAt).components.seconds)
         json.key("outbox")
         json.beginObject()
-        json.key("rows")
-        if let rows = report.outboxRows { json.int(Int64(rows)) } else { json.null() }
-        json.key("bytes")
-        if let bytes = report.outboxBytes { json.int(Int64(bytes)) } else { json.null() }
-        json.key("oldest_seconds")
-        if let age = age(report, now) { json.int(age) } else { json.null() }
+        json.optional("rows", report.outboxRows.map { Int64($0) })
+        json.optional("bytes", report.outboxBytes.map { Int64($0) })
+        json.optional("oldest_seconds", age(report, now))
         json.endObject()
-        json.key("origins")
-        if let origins = report.origins { json.int(Int64(origins)) } else { json.null() }
+        json.optional("origins", report.origins.map { Int64($0) })
         json.key("lanes")
         json.beginArray()
         for lane in report.lanes { write(lane, &json) }
@@ -82,8 +78,7 @@ enum AdminPages {
         guard let reload else { return json.null() }
         json.beginObject()
         json.member("seconds_ago", max(0, now.since(reload.at).components.seconds))
-        json.key("refused")
-        if let refusal = reload.refusal { json.string(refusal) } else { json.null() }
+        json.optional("refused", reload.refusal)
         json.endObject()
     }
 
@@ -93,8 +88,7 @@ enum AdminPages {
         json.member("state", lane.state.rawValue)
         json.member("in_memory", Int64(lane.inMemory))
         json.member("parked", Int64(lane.parked))
-        json.key("reason")
-        if let reason = lane.reason { json.string(reason.rawValue) } else { json.null() }
+        json.optional("reason", lane.reason?.rawValue)
         json.member("in_flight", Int64(lane.inFlight))
         json.endObject()
     }

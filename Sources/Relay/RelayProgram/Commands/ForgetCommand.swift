@@ -69,8 +69,7 @@ struct ForgetAddressCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let token = try readAddress(device, shell)
         let answer = try await adminListener.ask(ForgetDesk.addressPath, shell) { json in
-            json.key("address")
-            token.reveal { json.string(utf8: $0) }
+            json.member("address", utf8: token)
             guard let appID else { return }
             json.member("app_id", appID)
         }

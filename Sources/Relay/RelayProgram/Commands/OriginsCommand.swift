@@ -177,8 +177,7 @@ struct OriginsQuotaCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(OriginsDesk.quotaPath, shell) { json in
             origin.write(&json)
-            json.key("pushes_per_minute")
-            if let number { json.int(number) } else { json.null() }
+            json.optional("pushes_per_minute", number)
         }
         let id = answer["id"]?.string ?? ""
         if adminListener.json {

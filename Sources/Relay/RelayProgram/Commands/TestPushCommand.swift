@@ -54,8 +54,7 @@ struct TestPushCommand: SealbellCommand {
                 json.key(name)
                 json.string(value)
             }
-            json.key("token")
-            token.reveal { json.string(utf8: $0) }
+            json.member("token", utf8: token)
         }
         let answers = answer["answers"]?.array ?? []
         if adminListener.json {

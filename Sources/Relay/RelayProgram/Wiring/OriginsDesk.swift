@@ -61,8 +61,7 @@ struct OriginsDesk: Sendable {
         json.beginArray()
         for origin in page.origins { Self.write(origin, &json) }
         json.endArray()
-        json.key("next")
-        if let next = page.next { json.string(String(next)) } else { json.null() }
+        json.optional("next", page.next.map { String($0) })
         json.endObject()
         return json.bytes
     }
@@ -71,11 +70,9 @@ struct OriginsDesk: Sendable {
         json.beginObject()
         json.member("id", origin.id)
         json.member("host", origin.host)
-        json.key("contact")
-        origin.contact.reveal { json.string(utf8: $0) }
+        json.member("contact", utf8: origin.contact)
         json.member("standing", origin.standing.rawValue)
-        json.key("pushes_per_minute")
-        if let quota = origin.quota { json.int(Int64(quota)) } else { json.null() }
+        json.optional("pushes_per_minute", origin.quota.map { Int64($0) })
         for (name, count) in origin.counts {
             json.key(name)
             json.int(Int64(count))

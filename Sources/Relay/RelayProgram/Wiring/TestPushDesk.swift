@@ -48,10 +48,8 @@ struct TestPushDesk: Sendable {
         json.beginObject()
         json.member("push", result.id.text)
         json.member("lane", result.lane.description)
-        json.key("outcome")
-        if let answer = result.answer { json.string(OutcomeKind(answer.outcome).label) } else { json.null() }
-        json.key("reason")
-        if let answer = result.answer { json.string(answer.reason.rawValue) } else { json.null() }
+        json.optional("outcome", result.answer.map { OutcomeKind($0.outcome).label })
+        json.optional("reason", result.answer?.reason.rawValue)
         json.member("milliseconds", span.wholeMilliseconds)
         json.endObject()
     }

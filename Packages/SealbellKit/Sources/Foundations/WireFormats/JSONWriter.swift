@@ -51,6 +51,29 @@ package struct JSONWriter {
         bool(value)
     }
 
+    /// - Parameter text: UTF-8, which the caller has checked.
+    package mutating func member(_ name: StaticString, utf8 text: Secret) {
+        key(name)
+        text.reveal { string(utf8: $0) }
+    }
+
+    /// - Parameter text: already escaped, or it needs no escape: hexadecimal digits, base64.
+    package mutating func member(_ name: StaticString, escaped text: Secret) {
+        key(name)
+        text.reveal { string(escaped: $0) }
+    }
+
+    /// `null` where there is no value.
+    package mutating func optional(_ name: StaticString, _ value: String?) {
+        key(name)
+        if let value { string(value) } else { null() }
+    }
+
+    package mutating func optional(_ name: StaticString, _ value: Int64?) {
+        key(name)
+        if let value { int(value) } else { null() }
+    }
+
     package mutating func string(_ text: String) {
         var text = text
         text.withUTF8 { string(utf8: UnsafeRawBufferPointer($0)) }

@@ -125,8 +125,7 @@ struct PlayedGroup {
 
     func write(into json: inout JSONWriter) {
         json.beginObject()
-        json.key("key")
-        pair.secret.hexDigits.reveal { json.string(utf8: $0) }
+        json.member("key", utf8: pair.secret.hexDigits)
         json.member("latest", latest)
         json.key("members")
         json.beginArray()
@@ -139,8 +138,7 @@ struct PlayedGroup {
         json.beginArray()
         for id in heard { json.string(Hex.encode(id)) }
         json.endArray()
-        json.key("device")
-        (device ?? Secret([])).reveal { json.string(utf8: $0) }
+        json.member("device", utf8: device ?? Secret([]))
         json.endObject()
     }
 

@@ -40,8 +40,7 @@ enum OriginCredentials {
         var writer = JSONWriter()
         writer.beginObject()
         writer.member("zulip_org_id", id)
-        writer.key("zulip_org_key")
-        key.reveal { writer.string(escaped: $0) }
+        writer.member("zulip_org_key", escaped: key)
         writer.endObject()
         try writeSecret(file, writer.takeSecret())
     }

@@ -38,8 +38,7 @@ struct KeyDesk: Sendable {
     private static func write(_ use: ZulipKeyUse, _ now: UnixTime, _ json: inout JSONWriter) {
         json.beginObject()
         json.member("public_key", use.publicKey)
-        json.key("since")
-        if let since = use.since { json.int(since.milliseconds) } else { json.null() }
+        json.optional("since", use.since?.milliseconds)
         json.member("recent", Int64(use.count(within: ZulipLimits.keyUseDays, of: now)))
         json.key("days")
         json.beginArray()

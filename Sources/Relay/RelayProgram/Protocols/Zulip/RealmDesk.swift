@@ -107,14 +107,11 @@ struct RealmDesk: Sendable {
     private static func write(_ facts: ZulipServers.DeviceFacts, _ json: inout JSONWriter) {
         json.beginObject()
         json.member("state", facts.expired == nil ? "live" : "expired")
-        json.key("expired")
-        if let expired = facts.expired { json.int(expired.milliseconds) } else { json.null() }
+        json.optional("expired", facts.expired?.milliseconds)
         json.member("registered", facts.touchedAt.milliseconds)
         json.member("ends", facts.ends.milliseconds)
-        json.key("kind")
-        if let kind = facts.kind { json.string(kind.rawValue) } else { json.null() }
-        json.key("app")
-        if let appID = facts.appID { json.string(appID) } else { json.null() }
+        json.optional("kind", facts.kind?.rawValue)
+        json.optional("app", facts.appID)
         json.endObject()
     }
 

@@ -71,8 +71,7 @@ enum CallElement {
         writer.member("service", token.service.rawValue)
         writer.key("service_info")
         writer.beginObject()
-        writer.key("token")
-        token.text.reveal { writer.string(utf8: $0) }
+        writer.member("token", utf8: token.text)
         writer.endObject()
     }
 

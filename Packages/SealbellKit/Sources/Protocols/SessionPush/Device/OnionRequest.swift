@@ -60,8 +60,7 @@ package struct OnionServer: Sendable {
                     writer.member("protocol", scheme.rawValue)
                     writer.member("port", Int64(port))
                 } else {
-                    writer.key("destination")
-                    path[place + 1].ed25519.hexDigits.reveal { writer.string(escaped: $0) }
+                    writer.member("destination", escaped: path[place + 1].ed25519.hexDigits)
                 }
             }
             guard
@@ -182,8 +181,7 @@ private struct OnionLayer {
         var writer = JSONWriter()
         writer.beginObject()
         fill(&writer)
-        writer.key("ephemeral_key")
-        ephemeral.hexDigits.reveal { writer.string(escaped: $0) }
+        writer.member("ephemeral_key", escaped: ephemeral.hexDigits)
         writer.member("enc_type", cipher.rawValue)
         writer.endObject()
         return writer.bytes

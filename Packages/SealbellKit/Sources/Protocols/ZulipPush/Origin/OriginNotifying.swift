@@ -100,7 +100,8 @@ extension ZulipOrigin {
             urgency.write(kind, "push_account_id", account, sealed, &writer)
         case .zap(let device, let key):
             writer.member("device_id", device ?? 0)
-            writer.member("encrypted_content", base64: try AccountBox.seal(plain, to: key, using: &generator))
+            writer.member(
+                "encrypted_content", escaped: try AccountBox.seal(plain, to: key, using: &generator))
             writer.member("priority", urgency == .alert ? "high" : "low")
         }
         writer.endObject()
@@ -143,7 +144,7 @@ private enum Urgency {
         writer.key("payload")
         writer.beginObject()
         writer.member(name, id)
-        writer.member("encrypted_data", base64: sealed)
+        writer.member("encrypted_data", escaped: sealed)
         if kind == .apns {
             writer.key("aps")
             writer.raw(self == .alert ? Self.alertAps : Self.backgroundAps)

@@ -119,15 +119,3 @@ extension ZulipEvent.DeviceChange {
         if let errorCode { writer.optional("push_registration_error_code", errorCode) }
     }
 }
-
-extension JSONWriter {
-    mutating func optional(_ name: StaticString, _ value: String?) {
-        key(name)
-        if let value { string(value) } else { null() }
-    }
-
-    mutating func optional(_ name: StaticString, _ value: Int64?) {
-        key(name)
-        if let value { int(value) } else { null() }
-    }
-}

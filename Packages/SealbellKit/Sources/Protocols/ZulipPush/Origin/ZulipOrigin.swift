@@ -160,11 +160,3 @@ public struct ZulipOrigin: Sendable {
         }
     }
 }
-
-extension JSONWriter {
-    /// A member whose value is base64, which needs no escape.
-    mutating func member(_ name: StaticString, base64 value: Secret) {
-        key(name)
-        value.reveal { string(escaped: $0) }
-    }
-}

@@ -31,8 +31,7 @@ public enum ZulipTransfer {
         writer.beginObject()
         writer.member("result", "success")
         writer.member("msg", "")
-        writer.key("verification_secret")
-        secret.reveal { writer.string(utf8: $0) }
+        writer.member("verification_secret", utf8: secret)
         writer.endObject()
         return writer.takeSecret()
     }

@@ -48,8 +48,7 @@ package struct RegistrationPlaintext: Sendable {
         var writer = JSONWriter(reserving: token.count * 6 + 512)
         writer.beginObject()
         writer.member("token_kind", kind.rawValue)
-        writer.key("token")
-        token.reveal { writer.string(utf8: $0) }
+        writer.member("token", utf8: token)
         writer.member("timestamp", timestamp)
         if let appID {
             writer.member("ios_app_id", appID)

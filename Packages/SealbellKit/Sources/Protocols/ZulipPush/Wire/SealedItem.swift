@@ -52,7 +52,6 @@ package struct SealedItem: Sendable {
     }
 
     private func writeContent(_ writer: inout JSONWriter) {
-        writer.key("encrypted_content")
-        content.reveal { writer.string(escaped: $0) }
+        writer.member("encrypted_content", escaped: content)
     }
 }

@@ -117,8 +117,7 @@ package struct ZulipErrorAnswer: Sendable {
         case .missingParameter:
             writer.member("var_name", error.parameter ?? "")
         case .keyOfOtherServer:
-            writer.key("role")
-            (error.role ?? Secret([])).reveal { writer.string(utf8: $0) }
+            writer.member("role", utf8: error.role ?? Secret([]))
         case .wrongMethod:
             writer.key("allowed_methods")
             writer.beginArray()

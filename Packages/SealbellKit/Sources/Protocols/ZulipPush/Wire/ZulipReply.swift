@@ -42,8 +42,7 @@ package enum ZulipReply: Sendable {
         case .stale(let ids, let next):
             writer.key("device_ids")
             Self.write(ids, &writer)
-            writer.key("next_after")
-            if let next { writer.int(next) } else { writer.null() }
+            writer.optional("next_after", next)
         case .signedUp(let created):
             writer.member("created", created)
         case .analyticsStatus(let realmCount, let installationCount, let auditLog):
@@ -61,12 +60,10 @@ package enum ZulipReply: Sendable {
         case .notified(let counts): counts.write(&writer)
         case .legacyDeleted(let tokens): Self.write(tokens, &writer)
         case .challenge(let secret):
-            writer.key("verification_secret")
-            secret.reveal { writer.string(utf8: $0) }
+            writer.member("verification_secret", utf8: secret)
         case .credentials(let id, let key):
             writer.member("zulip_org_id", id.text)
-            writer.key("zulip_org_key")
-            key.reveal { writer.string(utf8: $0) }
+            writer.member("zulip_org_key", utf8: key)
         }
     }
 
