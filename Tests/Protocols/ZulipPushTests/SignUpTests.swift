@@ -47,10 +47,8 @@ struct SignUpTests {
             }
             var writer = JSONWriter()
             writer.beginObject()
-            writer.key("result")
-            writer.string("success")
-            writer.key("verification_secret")
-            secret.reveal { writer.string(utf8: $0) }
+            writer.member("result", "success")
+            writer.member("verification_secret", utf8: secret)
             writer.endObject()
             return WebAnswer(status: 200, retryAfter: nil, body: writer.takeSecret())
         }

@@ -38,12 +38,9 @@ enum ChaosReport {
             }
             var writer = JSONWriter()
             writer.beginObject()
-            writer.key("port")
-            writer.int(Int64(answer.port))
-            writer.key("sequence")
-            writer.int(Int64(answer.sequence))
-            writer.key("status")
-            writer.int(Int64(answer.status))
+            writer.member("port", Int64(answer.port))
+            writer.member("sequence", Int64(answer.sequence))
+            writer.member("status", Int64(answer.status))
             writer.key("pushes")
             writer.beginArray()
             for id in ids { writer.string(id) }

@@ -138,8 +138,7 @@ struct ZulipLoadOrigin: LoadOrigin {
         var marks: [String] = []
         var writer = JSONWriter(reserving: 256 + targets.count * (contentBytes * 2 + 256))
         writer.beginObject()
-        writer.key("realm_uuid")
-        writer.string(realm)
+        writer.member("realm_uuid", realm)
         writer.key("push_requests")
         writer.beginArray()
         for device in targets {
@@ -166,10 +165,8 @@ struct ZulipLoadOrigin: LoadOrigin {
         writer.key(form == .v12 ? "token_id" : "device_id")
         if form == .v12 { writer.string(device.name) } else { writer.raw(Array(device.name.utf8)) }
         if form == .zap {
-            writer.key("encrypted_content")
-            writer.string(ciphertext)
-            writer.key("priority")
-            writer.string("high")
+            writer.member("encrypted_content", ciphertext)
+            writer.member("priority", "high")
         } else {
             writePayload(device, ciphertext, to: &writer)
         }
@@ -181,15 +178,13 @@ struct ZulipLoadOrigin: LoadOrigin {
             writer.key("http_headers")
             writer.raw(Array(#"{"apns_priority":10,"apns_push_type":"alert"}"#.utf8))
         } else {
-            writer.key("fcm_priority")
-            writer.string("high")
+            writer.member("fcm_priority", "high")
         }
         writer.key("payload")
         writer.beginObject()
         writer.key(form == .v12 ? "push_key_id" : "push_account_id")
         writer.int(Int64(device.number))
-        writer.key("encrypted_data")
-        writer.string(ciphertext)
+        writer.member("encrypted_data", ciphertext)
         if device.kind == .apns {
             writer.key("aps")
             writer.raw(Array(#"{"mutable-content":1,"alert":{"title":"New notification"}}"#.utf8))

@@ -29,27 +29,21 @@ struct SimulatedChainDaemon {
     private func text(_ nodes: [StorageNode]) -> [UInt8] {
         var writer = JSONWriter(reserving: 256 * (nodes.count + 1))
         writer.beginObject()
-        writer.key("block_hash")
-        writer.string(blockHash)
-        writer.key("height")
-        writer.int(height)
+        writer.member("block_hash", blockHash)
+        writer.member("height", height)
         writer.key("service_node_states")
         writer.beginArray()
         for node in nodes {
             writer.beginObject()
-            writer.key("public_ip")
-            writer.string(node.address.text)
-            writer.key("pubkey_x25519")
-            writer.string(Hex.encode(node.key.bytes))
-            writer.key("storage_lmq_port")
-            writer.int(Int64(node.port))
+            writer.member("public_ip", node.address.text)
+            writer.member("pubkey_x25519", Hex.encode(node.key.bytes))
+            writer.member("storage_lmq_port", Int64(node.port))
             writer.key("swarm_id")
             writer.raw(Array(String(node.swarm).utf8))
             writer.endObject()
         }
         writer.endArray()
-        writer.key("status")
-        writer.string("OK")
+        writer.member("status", "OK")
         writer.endObject()
         return writer.bytes
     }

@@ -139,11 +139,9 @@ struct ToyRelay: AnsweringRole {
         json.beginObject()
         json.key("aps")
         json.beginObject()
-        json.key("alert")
-        json.string(title)
+        json.member("alert", title)
         json.endObject()
-        json.key("box")
-        json.string(box)
+        json.member("box", box)
         json.endObject()
         return .apns(
             APNsMessage(
