@@ -17,13 +17,25 @@ final class CallerMemory: Sendable {
     private static let limit = 4_096
 
     /// What was known when these credentials were last good for a realm.
-    struct Owner: Sendable {
+    ///
+    /// A class, because every call takes it out, and it is large.
+    final class Owner: Sendable {
         fileprivate let credentials: ServerCredentials
         /// Without what it holds of people.
         let realm: AuthorisedRealm
         let tenancy: ZulipTenancy
         /// How the server's and the realm's record stood; `nil`: the store keeps no sights.
         let sights: [RecordSight]?
+
+        fileprivate init(
+            _ credentials: ServerCredentials, _ realm: AuthorisedRealm, _ tenancy: ZulipTenancy,
+            _ sights: [RecordSight]?
+        ) {
+            self.credentials = credentials
+            self.realm = realm
+            self.tenancy = tenancy
+            self.sights = sights
+        }
     }
 
     private let owners = Mutex<[UUIDText: Owner]>([:])
@@ -74,8 +86,7 @@ final class CallerMemory: Sendable {
         let caller = known?.credentials ?? remembered(credentials)
         owners.withLock { owners in
             if owners.count >= Self.limit { owners.removeAll(keepingCapacity: true) }
-            owners[realm.realm.id] = Owner(
-                credentials: caller, realm: realm.withoutPeople, tenancy: realm.realm.tenancy, sights: seen)
+            owners[realm.realm.id] = Owner(caller, realm.withoutPeople, realm.realm.tenancy, seen)
         }
     }
 
