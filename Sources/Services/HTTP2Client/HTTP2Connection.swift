@@ -39,7 +39,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     /// Requests in flight that were given up and may still be answered.
     var listened = 0
     var inFlight: ContiguousArray<HTTP2Slot> = []
-    var finished: [(UnsafeContinuation<HTTP2Answer, Never>, HTTP2Answer)] = []
+    var finished: [Finished] = []
     var unsentBytes = 0
     var usualBodyBytes = 1024
     var submittedCount = 0
@@ -390,7 +390,9 @@ extension HTTP2Connection {
         if state.phase == .ready || submittedCount + closedCount > 0 { pool.report(tag, report()) }
         guard !finished.isEmpty else { return }
         // Without copies: an answer is large.
-        for index in finished.indices { finished[index].0.resume(returning: finished[index].1) }
+        for index in finished.indices {
+            finished[index].sender.resume(returning: finished[index].answer)
+        }
         finished.removeAll(keepingCapacity: true)
     }
 }

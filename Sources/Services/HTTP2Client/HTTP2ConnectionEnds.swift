@@ -94,13 +94,19 @@ extension HTTP2Connection {
         session?.reset(slot.streamID)
     }
 
+    /// A call that is over, until its sender is resumed. A structure: where a list has pairs, a look at one
+    /// part copies both.
+    struct Finished {
+        let sender: UnsafeContinuation<HTTP2Answer, Never>
+        var answer: HTTP2Answer
+    }
+
     func finish(_ slot: HTTP2Slot, _ cause: HTTP2Answer.Cause, _ fate: Answer.Fate) {
         guard let sender = slot.end(fate) else { return }
         if slot.streamID != 0 { unsentBytes -= (slot.request?.body.count ?? 0) - slot.bodyOffset }
         if fate == .unknown { pool.counters.unknownFates.increment() }
-        var answer = slot.answer(cause, fate)
-        answer.late = slot.late
-        finished.append((sender, answer))
+        finished.append(Finished(sender: sender, answer: slot.answer(cause, fate)))
+        if let late = slot.late { finished[finished.count - 1].answer.late = late }
     }
 
     func remove(_ slot: HTTP2Slot) {
@@ -145,7 +151,7 @@ extension HTTP2Connection {
         unproved.removeAll()
         session = nil
         pool.ended(tag, proved: state.proved, idle: isIdle, because: code)
-        for (continuation, answer) in finished { continuation.resume(returning: answer) }
+        for ended in finished { ended.sender.resume(returning: ended.answer) }
         finished.removeAll()
     }
 }
