@@ -38,8 +38,8 @@ final class DeliveryCore: Sendable {
 
     /// How an instance takes answers otherwise than they are.
     ///
-    /// A structure: a bare function is wrapped anew, in a block of memory, whenever a generic type or function
-    /// takes or returns it.
+    /// A structure: a bare function is wrapped anew, in a block of memory, whenever a generic type or
+    /// function takes or returns it.
     struct Override: Sendable {
         /// `nil`: it takes that answer as it is.
         let outcome: @Sendable (Answer) -> Outcome?

@@ -7,6 +7,13 @@ package struct Space: Sendable, Hashable, CustomStringConvertible {
     package init(text: String) { self.text = text }
     package var description: String { text }
 
+    /// Asked for each name that is digested: spaces come from the configuration and from static words.
+    package func _rawHashValue(seed: Int) -> Int {
+        var hash = NameHash(seed: seed)
+        hash.add(text)
+        return hash.value
+    }
+
     /// What deliveries showed about device addresses; names in this room are made of device tokens.
     package static let learned = Space(core: "learned")
     /// Where earlier versions kept that, with tokens in the bodies, and for ever. `purge` empties it.
