@@ -128,7 +128,7 @@ package struct LaneQueue: Sendable {
 
     /// Takes an entry in; when full, instead of another: one of a lower class, one of the holder with most
     /// entries in its own class, or a sleeping retry.
-    package mutating func admit(_ entry: Entry, now: UnixTime) -> Admission {
+    package mutating func admit(_ entry: consuming Entry, now: UnixTime) -> Admission {
         if count < limit {
             insert(entry, now: now)
             return .held
@@ -292,7 +292,7 @@ package struct LaneQueue: Sendable {
     /// The next end of custody must be computed again.
     package mutating func forgetCustody() { custodyHolds = .distantPast }
 
-    private mutating func insert(_ entry: Entry, now: UnixTime) {
+    private mutating func insert(_ entry: consuming Entry, now: UnixTime) {
         note(entry)
         if entry.push.notBefore > now {
             sleeping.insert(entry)

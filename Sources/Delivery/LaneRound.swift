@@ -63,7 +63,7 @@ struct LaneRound: Sendable {
 
     // MARK: in and out
 
-    mutating func append(_ entry: LaneQueue.Entry) { insert(entry, isFirst: false) }
+    mutating func append(_ entry: consuming LaneQueue.Entry) { insert(entry, isFirst: false) }
 
     /// Puts it at the front of its row; a holder or phone without a turn gets the next one.
     mutating func putBack(_ entry: LaneQueue.Entry) { insert(entry, isFirst: true) }
@@ -179,7 +179,8 @@ struct LaneRound: Sendable {
 
     // MARK: rows and holders
 
-    private mutating func insert(_ entry: LaneQueue.Entry, isFirst: Bool) {
+    /// - Parameter entry: moved into its place: an entry is large.
+    private mutating func insert(_ entry: consuming LaneQueue.Entry, isFirst: Bool) {
         let holder = holder(of: entry.push.origin, isFirst)
         let row = row(of: holder, entry.address) ?? addRow(of: holder, entry.address, isFirst)
         let place = freeEntries.first
