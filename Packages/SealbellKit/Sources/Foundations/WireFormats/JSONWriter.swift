@@ -188,8 +188,16 @@ package struct JSONWriter {
     }
 
     private mutating func digits(_ value: UInt64) {
-        if value >= 10 { digits(value / 10) }
-        bytes.append(0x30 + UInt8(value % 10))
+        // At most twenty, from the last to the first, and appended at once.
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { room in
+            var (left, start) = (value, room.count)
+            repeat {
+                start -= 1
+                room[start] = 0x30 + UInt8(left % 10)
+                left /= 10
+            } while left > 0
+            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[start...]))
+        }
     }
 
     private mutating func literal(_ text: StaticString) {
