@@ -81,7 +81,8 @@ final class FailedCalls: Sendable {
         var hasher = Hasher()
         hasher.combine(key)
         hasher.combine(client.value)
-        hasher.combine(face.text)
+        // Its own hash is cheap: there are a few faces, of our configuration.
+        hasher.combine(face.hashValue)
         hasher.combine(credential)
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }
