@@ -1,4 +1,4 @@
-package import NIOCore
+public import NIOCore
 import NIOHTTP1
 package import PushModel
 
@@ -22,6 +22,9 @@ package enum HTTPVerb: String, Sendable, Hashable, CaseIterable {
 }
 
 /// One whole request: its head was checked and its body is complete and within the route's bound.
+///
+/// Usable from inline, because members of a type that is not are inlined in no other module.
+@usableFromInline
 package struct HTTPInbound: Sendable {
     package let method: HTTPVerb
     /// The path as sent, percent-encoding untouched, without the query; always begins with `/`.

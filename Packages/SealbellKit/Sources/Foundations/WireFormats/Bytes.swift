@@ -11,6 +11,7 @@ package func withBytes<Result, Failure: Error>(
 }
 
 /// Bytes of which a JSON string needs to look at each.
+@usableFromInline
 package enum PlainText {
     /// How many bytes from an offset on are visible ASCII but neither a quote nor a backslash: eight are
     /// looked at in one step, and fewer than eight at the end of the bytes one by one.
@@ -62,6 +63,7 @@ package func bytes(_ raw: UnsafeRawBufferPointer, equal text: StaticString) -> B
 }
 
 /// Hexadecimal, two digits for each byte.
+@usableFromInline
 package enum Hex {
     /// Lower-case digits.
     package static func encode(_ bytes: some Collection<UInt8>) -> String {

@@ -32,6 +32,7 @@ package struct JSONNumberSlice {
 /// A string as it was written, without its quotes. Borrowed; valid as long as the reader's bytes.
 ///
 /// The bytes have been checked: UTF-8, no control characters, every escape complete.
+@usableFromInline
 package struct JSONStringSlice {
     @usableFromInline package let raw: UnsafeRawBufferPointer
     /// When false, `raw` is the string's own UTF-8.
