@@ -12,18 +12,13 @@ extension SealedStore: CustodyTaking {
     /// Seals each push once. The push that is handed over in memory is the original, not an unsealed copy.
     package func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
         let now = world.now()
-        var rows = seal(acceptance, now)
-        // Nearly every call has no change and no push whose registration has gone. Then the steps that would
-        // wait for the store are skipped, because each wait costs a turn of the task.
-        let changes = acceptance.changes.isEmpty ? [] : stored(try await placed(acceptance.changes))
+        let rows = seal(acceptance, now)
+        let changes = acceptance.changes.isEmpty ? [] : stored(acceptance.changes)
         switch try await outbox.accept(rows, changes: changes, now: doubted.now.judged) {
         case .refused(let index):
             return .refused(index: index)
-        case .committed(var admissions):
+        case .committed(let admissions):
             guard admissions.count == rows.count else { throw StoreError(.corrupt) }
-            if admissions.contains(where: { $0.isGone }) {
-                admissions = try await takenAgain(&rows, admissions)
-            }
             var answers: [Admission] = []
             answers.reserveCapacity(rows.count)
             for index in rows.indices {
@@ -117,7 +112,7 @@ extension SealedStore: Settling {
                     row: settlement.push.row, id: settlement.push.id, epoch: settlement.push.epoch,
                     mark: settlement.push.mark, step: settlement.step, first: settlement.first))
         }
-        let changes = feedback.isEmpty ? [] : stored(try await placed(feedback))
+        let changes = feedback.isEmpty ? [] : stored(feedback)
         return try await outbox.settle(steps, feedback: changes, now: doubted.now.judged)
     }
 }
@@ -185,7 +180,7 @@ extension SealedStore: LaneClaims {
         return Set(
             rows.filter { row in
                 guard let record = row.record.map({ standing[$0] ?? nil }) else { return false }
-                return !row.stands(by: record) && !hasRenamed(row.address, record)
+                return !row.stands(by: record)
             }.map(\.id))
     }
 

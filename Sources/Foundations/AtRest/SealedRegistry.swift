@@ -101,7 +101,7 @@ extension SealedStore: Registry {
 
     package func apply(_ changes: [Change]) async throws(StoreError) -> Applied {
         guard !changes.isEmpty else { return .committed }
-        return try await records.apply(stored(try await placed(changes)), now: doubted.now.judged)
+        return try await records.apply(stored(changes), now: doubted.now.judged)
     }
 
     package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {

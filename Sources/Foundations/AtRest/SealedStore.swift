@@ -22,8 +22,6 @@ package final class SealedStore: Sendable {
     /// Names of lanes as rows have them. Lanes come from the configuration: a handful, and of all that were
     /// ever configured 256 at most.
     private let lanes = Mutex<[LaneName: String]>([:])
-    /// As of the last look into the store.
-    let addressForm = Mutex(AddressForm.former)
     let doubted: DoubtedClock
     let services: PushServices
 
@@ -62,15 +60,10 @@ package final class SealedStore: Sendable {
             // the other.
             try await engine.renew(for: Self.startSpan)
             try await announce(upkeep, isStarting: true)
-            try await lookAtForm()
-            if addressForm.withLock({ $0 }) != .own {
-                try await upkeep.put(setting: AddressForm.name(upkeep.owner), to: [])
-            }
         }
         if try await settings.setting(StoreSetting.copiedTo) != nil { throw StoreError(.moved) }
         if try await settings.setting(StoreSetting.filledFrom) != nil { throw StoreError(.unfinished) }
         try await check(keys, upkeep)
-        try await lookAtForm()
         if let upkeep { try await announce(upkeep, isStarting: false) }
     }
 
@@ -86,8 +79,8 @@ package final class SealedStore: Sendable {
             known = max(known ?? 0, number)
         }
         guard let known else {
-            // The store is empty, so nothing has a former form.
-            _ = try await settings.settle(setting: StoreSetting.form, to: [AddressForm.own.rawValue])
+            // An earlier build beside us asks for it, and would write addresses in another form without it.
+            _ = try await settings.settle(setting: StoreSetting.form, to: [2])
             return try await prove(keys.seal[0].number)
         }
         guard sealer.use(known) else { throw StoreError(.wrongKey) }

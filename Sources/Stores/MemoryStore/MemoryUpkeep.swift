@@ -138,15 +138,6 @@ extension MemoryState {
             guard let current = rows[row], current.push.id == id else { return false }
             bytes += sealed.count - current.push.sealed.count
             rows[row]?.push.sealed = sealed
-        case .address(let record, let former):
-            guard let current = records[record.key], current.revision == record.revision,
-                current.address == former
-            else { return false }
-            records[record.key]?.address = record.address
-            records[record.key]?.body = record.body
-            for (number, row) in rows where row.push.record == record.key && row.push.address == former {
-                rows[number]?.push.address = record.address
-            }
         }
         return true
     }

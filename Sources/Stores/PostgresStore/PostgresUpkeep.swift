@@ -141,13 +141,13 @@ extension PostgresStore: StoreResealing {
             let results = try session.run(
                 [
                     // As each caller that changes records does, so that two never wait for each other.
-                    Query(RecordSQL.lockRecords), Self.resealingRecords(rows), Self.readdressing(rows),
+                    Query(RecordSQL.lockRecords), Self.resealingRecords(rows),
                     Self.resealingPushes(rows)
                 ], commits: true)
             // What the older key had sealed is forgotten like everything that was deleted.
             core.counts.noteDeletedPushes()
             core.counts.noteDeletedRecords()
-            return Int(try results[1].int(0, 0) + results[2].int(0, 0) + results[3].int(0, 0))
+            return Int(try results[1].int(0, 0) + results[2].int(0, 0))
         }
     }
 
@@ -164,22 +164,6 @@ extension PostgresStore: StoreResealing {
             query.add(digests: keys)
             query.add(int64s: revisions)
             query.add(blobs: bodies)
-        }
-    }
-
-    private static func readdressing(_ rows: [Resealed]) -> Query {
-        var records: [StoredRecord] = []
-        var formers: [Digest16] = []
-        for case .address(let record, let former) in rows {
-            records.append(record)
-            formers.append(former)
-        }
-        return Query(UpkeepSQL.readdress) { query in
-            query.add(digests: records.map(\.key))
-            query.add(int64s: records.map { Int64(clamping: $0.revision) })
-            query.add(blobs: records.map(\.body))
-            query.add(optionalDigests: records.map(\.address))
-            query.add(digests: formers)
         }
     }
 

@@ -62,19 +62,7 @@ extension SQLiteStore: StoreFilling {
 
 extension SQLiteStore: StoreResealing {
     package func reseal(_ rows: [Resealed]) async throws(StoreError) -> Int {
-        try await maintain { writer, db in
-            var changed = 0
-            var moved: [Digest16: (from: Digest16, to: Digest16?)] = [:]
-            for row in rows {
-                let count = try SQLiteRows.reseal(row, db)
-                changed += count
-                if case .address(let record, let former) = row, count > 0 {
-                    moved[record.key] = (former, record.address)
-                }
-            }
-            try writer.readdress(moved, db)
-            return changed
-        }
+        try await maintain { _, db in try rows.reduce(0) { try $0 + SQLiteRows.reseal($1, db) } }
     }
 }
 
@@ -228,50 +216,11 @@ enum SQLiteRows {
             sql.bind(id.value)
             try sql.run()
             return sql.changed
-        case .address(let record, let former):
-            var sql = try SQL(
-                db,
-                """
-                UPDATE records SET body = ?, address = ?
-                WHERE \(SQLiteRecords.isKey) AND revision = ? AND address = ?
-                """)
-            sql.bind(record.body)
-            sql.bind(record.address)
-            sql.bind(slotOf: record.key)
-            sql.bind(Int64(clamping: record.revision))
-            sql.bind(former)
-            try sql.run()
-            return sql.changed
         }
     }
 }
 
 extension SQLiteWriter {
-    /// Names the addresses of owed pushes as those of their registrations are named since.
-    func readdress(_ moved: [Digest16: (from: Digest16, to: Digest16?)], _ db: Database) throws {
-        guard !moved.isEmpty, memory.rows > 0 else { return }
-        for (key, address) in moved {
-            var sql = try SQL(
-                db, "UPDATE outbox SET address = ? WHERE parked = 1 AND record = ? AND address = ?")
-            sql.bind(address.to)
-            sql.bind(key)
-            sql.bind(address.from)
-            try sql.run()
-        }
-        for row in unparked.rows(of: Set(moved.keys)) {
-            var find = try SQL(db, "SELECT record FROM outbox WHERE seq = ?")
-            find.bind(row)
-            let key = try find.step() ? find.digest(0) : nil
-            find.finish()
-            guard let address = key.flatMap({ moved[$0] }) else { continue }
-            var sql = try SQL(db, "UPDATE outbox SET address = ? WHERE seq = ? AND address = ?")
-            sql.bind(address.to)
-            sql.bind(row)
-            sql.bind(address.from)
-            try sql.run()
-        }
-    }
-
     /// Inserts rows of another store, and counts them as if they had been accepted here.
     func fill(_ page: StoredPage, now: UnixTime, _ db: Database) throws {
         switch page {

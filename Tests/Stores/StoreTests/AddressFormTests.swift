@@ -47,7 +47,6 @@ struct AddressFormTests {
     private struct Relay {
         let engine: FormBench.Opened
         let store: SealedStore
-        let move: AddressMove
     }
 
     private static func relay(
@@ -56,18 +55,7 @@ struct AddressFormTests {
         let store = try await SealedStore(
             engine: engine, keys: keys, world: bench.clock.world(seed: 9), upkeep: engine)
         try await store.renew(for: .seconds(3_600))
-        return Relay(
-            engine: engine, store: store, move: AddressMove(store, engine, limits: RotationTests.limits))
-    }
-
-    /// The same as if relays of an earlier version had worked on the store until now.
-    private static func formerRelay(
-        _ bench: FormBench, _ keys: AtRestKeys
-    ) async throws -> Relay {
-        let engine = try await bench.open(1)
-        _ = try await relay(engine, keys, bench)
-        try await engine.put(setting: StoreSetting.form, to: nil)
-        return try await relay(engine, keys, bench)
+        return Relay(engine: engine, store: store)
     }
 
     private static func key(_ instance: ConfiguredName) -> RecordKey {
@@ -115,11 +103,6 @@ struct AddressFormTests {
         try await relay.engine.records(after: [], limit: 100).rows.filter { $0.space.hasSuffix("/device") }
     }
 
-    private static func moveAll(_ relay: Relay) async throws {
-        for _ in 0..<5 where !relay.move.isDone { try await relay.move.step() }
-        #expect(relay.move.isDone)
-    }
-
     /// Whatever a thief of the database compares.
     private static func columns(_ relay: Relay, of instance: ConfiguredName) async throws -> Set<Digest16> {
         var seen: Set<Digest16> = []
@@ -144,7 +127,6 @@ struct AddressFormTests {
         let bench = try await FormBench(kind, folder)
         let keys = AtRestKeys.generate(bench.clock.world(seed: 4))
         let relay = try await Self.relay(try await bench.open(1), keys, bench)
-        #expect(relay.move.isDone, "nothing of an earlier version is in a fresh store")
         let owed = try await Self.serve(relay, bench.clock.now)
         #expect(owed.count == 4)
         let chat = try await Self.columns(relay, of: Self.instances[0])
@@ -171,7 +153,7 @@ struct AddressFormTests {
         }
     }
 
-    @Test("A push is sent under one name, by whoever sends it; a row of an earlier version under its own")
+    @Test("A push is sent under one name, by whoever sends it; one without a row under its own")
     func oneName() async throws {
         let folder = try TemporaryStore()
         defer { folder.remove() }
@@ -191,30 +173,18 @@ struct AddressFormTests {
     }
 
     @Test(
-        "What an earlier version wrote is moved with what is owed to it, and the same phone stays the same",
+        "The same phone stays the same with each renewal; another token ends what was owed to it",
         arguments: FormBench.Kind.allCases)
-    func moved(_ kind: FormBench.Kind) async throws {
+    func renewed(_ kind: FormBench.Kind) async throws {
         let folder = try TemporaryStore()
         defer { folder.remove() }
         let bench = try await FormBench(kind, folder)
         let keys = AtRestKeys.generate(bench.clock.world(seed: 4))
-        let relay = try await Self.formerRelay(bench, keys)
+        let relay = try await Self.relay(try await bench.open(1), keys, bench)
         let owed = try await Self.serve(relay, bench.clock.now)
-        let before = try await Self.rows(relay)
-        #expect(Set(before.map(\.address)).count == 1, "as an earlier version names them")
-        // A renewal before anything has been moved.
         let now = bench.clock.now
-        _ = try await relay.store.apply([.put(Self.registration(Self.instances[0], now), if: .any)])
-        #expect(try await relay.store.load().rows == 4)
-        try await Self.moveAll(relay)
-        let after = try await Self.rows(relay)
-        #expect(Set(after.map(\.address)).count == 2)
-        #expect(after.map(\.touchedAt) == before.map(\.touchedAt))
-        #expect(Set(after.map(\.body.count)).count == 1)
-        #expect(
-            try await Self.columns(relay, of: Self.instances[0])
-                .isDisjoint(with: try await Self.columns(relay, of: Self.instances[1])))
-        // The same phone with the same token, again and at a later start: all is still owed.
+        #expect(Set(try await Self.rows(relay).map(\.address)).count == 2)
+        #expect(Set(try await Self.rows(relay).map(\.body.count)).count == 1)
         for instance in Self.instances {
             _ = try await relay.store.apply([.put(Self.registration(instance, now), if: .any)])
             let index = RecordIndex.address(Self.registration(instance, now).address!)
@@ -225,59 +195,9 @@ struct AddressFormTests {
         #expect(try await relay.store.claim(Self.lane, due: now, limit: 10).count == 2)
         let held = owed.filter { $0.instance == Self.instances[0] }
         #expect(held.count == 2)
-        // Another token is another phone: what was owed to the one before ends.
         let other = Self.registration(Self.instances[0], token: String(repeating: "c3", count: 32), now)
         _ = try await relay.store.apply([.put(other, if: .any)])
         #expect(try await relay.store.load().rows == 2)
-    }
-
-    @Test(
-        "A push that was made before its registration was moved is taken",
-        arguments: [
-            FormBench.Kind.memory, .postgres
-        ])
-    func raced(_ kind: FormBench.Kind) async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
-        let bench = try await FormBench(kind, folder)
-        let keys = AtRestKeys.generate(bench.clock.world(seed: 4))
-        let relay = try await Self.formerRelay(bench, keys)
-        let (instance, now) = (Self.instances[0], bench.clock.now)
-        _ = try await relay.store.apply([.put(Self.registration(instance, now), if: .any)])
-        let found = try #require(try await relay.store.find([Self.key(instance)])[0])
-        try await Self.moveAll(relay)
-        let late = Self.item(instance, of: found.addressDigest, parked: true, now)
-        let accepted = try await relay.store.accept(
-            Acceptance(instance: instance, items: [late], changes: []))
-        guard case .committed(let admissions) = accepted, case .owed? = admissions.first else {
-            Issue.record("it has not changed its address")
-            return
-        }
-        #expect(try await relay.store.claim(Self.lane, due: now, limit: 10).count == 1)
-    }
-
-    @Test(
-        "As long as a relay of an earlier version is alive, addresses are written so that it knows them",
-        arguments: [FormBench.Kind.memory, .postgres])
-    func beside(_ kind: FormBench.Kind) async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
-        let bench = try await FormBench(kind, folder)
-        let keys = AtRestKeys.generate(bench.clock.world(seed: 4))
-        let relay = try await Self.formerRelay(bench, keys)
-        // It renews its lease, and tells nothing of forms.
-        let older = try await bench.open(5)
-        try await older.renew(for: .seconds(20))
-        for _ in 0..<3 { try await relay.move.step() }
-        _ = try await Self.serve(relay, bench.clock.now)
-        let former = try await Self.rows(relay).map(\.address)
-        #expect(former.count == 2 && Set(former).count == 1)
-        // It ends.
-        bench.clock.advance(by: .seconds(90))
-        await (older as? PostgresStore)?.close()
-        try await Self.moveAll(relay)
-        #expect(Set(try await Self.rows(relay).map(\.address)).count == 2)
-        #expect(try await relay.store.load().rows == 4)
     }
 
     @Test("The size of a registration does not tell Apple's device from Google's")

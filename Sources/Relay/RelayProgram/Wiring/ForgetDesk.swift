@@ -84,8 +84,6 @@ struct ForgetDesk: Sendable {
             for appID in appIDs {
                 for index in instances.indexes(ofAddress: spelled, appID: appID) {
                     Self.add(index, to: &indexes)
-                    // What an earlier version wrote, until it has been moved.
-                    if let former = index.formerAddress { Self.add(former, to: &indexes) }
                 }
             }
             for app in configuration.apps {

@@ -9,7 +9,7 @@ import ServiceLifecycle
 import Synchronization
 
 /// Looks every few seconds whether the file of the storage keys has changed, takes new keys over, and goes on
-/// with a rotation that is under way, or with naming addresses anew. No reload and no restart is needed.
+/// with a rotation that is under way. No reload and no restart is needed.
 final class SealKeyService: Service {
     /// What tells that a file is another one than before.
     private struct Stamp: Hashable {
@@ -34,18 +34,13 @@ final class SealKeyService: Service {
     }
 
     let rotation: SealKeyRotation
-    private let addresses: AddressMove
     private let file: String
     private let world: World
     private let journal: Journal
     private let refused = Mutex(false)
 
-    init(
-        _ rotation: SealKeyRotation, _ addresses: AddressMove, file: String, _ world: World,
-        _ journal: Journal
-    ) {
+    init(_ rotation: SealKeyRotation, file: String, _ world: World, _ journal: Journal) {
         self.rotation = rotation
-        self.addresses = addresses
         self.file = file
         self.world = world
         self.journal = journal
@@ -63,16 +58,12 @@ final class SealKeyService: Service {
                     self.journal.note(
                         "storage keys not rotated", [.code: ErrorCode(error)], level: .warning)
                 }
-                do throws(StoreError) { try await self.addresses.step() } catch {
-                    self.journal.note("addresses not moved", [.code: ErrorCode(error)], level: .warning)
-                }
                 let next = self.world.instant() + self.rotation.limits.every
                 do { try await self.world.sleep(next) } catch { break }
             }
         }
         // What stays behind is taken away by the next relay that looks.
         try? await rotation.farewell()
-        try? await addresses.farewell()
     }
 
     /// Takes the file's keys over if it has changed.

@@ -36,8 +36,7 @@ struct OpenStore {
         let owner = OwnerID(Digest16(high: world.random(), low: world.random()))
         func seals(_ sealed: SealedStore, _ engine: any SealKeyRotation.Upkeep) -> SealKeyService {
             SealKeyService(
-                SealKeyRotation(sealed, engine, limits: rotation),
-                AddressMove(sealed, engine, limits: rotation), file: store.keysFile, world, journal)
+                SealKeyRotation(sealed, engine, limits: rotation), file: store.keysFile, world, journal)
         }
         switch store.engine {
         case .memory:

@@ -115,30 +115,4 @@ enum UpkeepSQL {
         )
         SELECT count(*) FROM done
         """)
-
-    /// Records whose address is named anew, with what is owed to them, whoever owes it. `OFFSET 0` as in
-    /// `OutboxSQL.endOwed`. $1 keys, $2 the revisions at which they were read, $3 bodies, $4 addresses, $5
-    /// the former ones. Row: how many still stood.
-    static let readdress = Statement(
-        86,
-        """
-        WITH done AS (
-            UPDATE records r SET body = s.body, address = s.address
-            FROM unnest($1::uuid[], $2::int8[], $3::bytea[], $4::uuid[], $5::uuid[])
-            AS s(key, revision, body, address, former)
-            WHERE \(PostgresSQL.each("r.key", "s.key")) AND r.revision = s.revision AND r.address = s.former
-            RETURNING r.key, s.address, s.former
-        ), owed AS MATERIALIZED (
-            SELECT p.id, d.address FROM done d CROSS JOIN LATERAL (
-                SELECT o.id FROM outbox o WHERE \(PostgresSQL.each("o.record", "d.key")) AND o.parked
-                AND o.address = d.former OFFSET 0) p
-            UNION ALL
-            SELECT p.id, d.address FROM done d CROSS JOIN owners w CROSS JOIN LATERAL (
-                SELECT o.id FROM outbox o WHERE o.owner = w.owner AND o.record = d.key AND NOT o.parked
-                AND o.address = d.former OFFSET 0) p
-        ), named AS (
-            UPDATE outbox o SET address = w.address FROM owed w WHERE \(PostgresSQL.each("o.id", "w.id"))
-        )
-        SELECT count(*) FROM done
-        """)
 }

@@ -18,17 +18,10 @@ package struct Space: Sendable, Hashable, CustomStringConvertible {
     package static let learned = Space(core: "learned")
     /// Where earlier versions kept that, with tokens in the bodies, and for ever. `purge` empties it.
     package static let retired = Space(core: "environment")
-    /// Where earlier versions named the addresses of all instances' registrations.
-    package static let formerAddresses = Space(core: "address")
     /// Where those of one instance's registrations are named: equal addresses of two look unrelated.
     package static func addresses(of instance: ConfiguredName) -> Space { Space(instance, "address") }
-    /// The same for the instance whose room this is; `nil` for a room of the core.
-    package var addresses: Space? {
-        guard !text.hasPrefix("core/"), let slash = text.firstIndex(of: "/") else { return nil }
-        return Space(text: "\(text[..<slash])/address")
-    }
     /// Whether it is the addresses of one instance.
-    package var isAddresses: Bool { !isQuickly(.formerAddresses) && text.hasSuffix("/address") }
+    package var isAddresses: Bool { text.hasSuffix("/address") }
     /// Whether the bodies of its records hold their names, so that another lookup key can find them anew.
     /// Those that are made of tokens do not: what they tell is soon learned again.
     package var keepsNames: Bool { !isQuickly(.learned) }
@@ -47,13 +40,6 @@ package struct RecordKey: Sendable {
     package init(_ space: Space, _ name: Secret) {
         self.space = space
         self.name = name
-    }
-}
-
-extension RecordKey {
-    /// An instance's address as earlier versions named it; `nil` where it is none.
-    package var formerAddress: RecordKey? {
-        space.isAddresses ? RecordKey(.formerAddresses, name) : nil
     }
 }
 

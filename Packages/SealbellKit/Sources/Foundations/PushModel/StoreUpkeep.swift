@@ -84,14 +84,11 @@ package enum StoredPage: Sendable {
     case lastRevision(UInt64)
 }
 
-/// What was sealed under an older key, or names its address in an older form, sealed anew.
+/// What was sealed under an older key, sealed anew.
 package enum Resealed: Sendable {
     /// Replaces the body at exactly this revision; the revision stays the same.
     case record(Digest16, revision: UInt64, body: [UInt8])
     case push(row: Int64, id: PushID, sealed: [UInt8])
-    /// Body and address of a record take the place of those that stand at exactly its revision, with that
-    /// address in the former form; the pushes that are owed to it and name that address name the new one.
-    case address(StoredRecord, from: Digest16)
 }
 
 /// What keepers of a store may do beside the ways of ``Engine``: they move it and change its keys.
@@ -130,9 +127,7 @@ package enum StoreSetting {
     package static let check = "check/"
     /// `holder/OWNER`: which seal keys a relay holds and uses.
     package static let holder = "holder/"
-    /// `addresses/relay/OWNER`: this relay knows both forms of addresses (decision 0107).
-    package static let forms = "addresses/relay/"
-    /// In which form addresses of registrations stand.
+    /// In which form addresses of registrations stand; 2: by instance (decision 0107).
     package static let form = "addresses/form"
     /// `rotation/N`: a pass has found nothing that is not sealed with key N.
     package static let rotation = "rotation/"

@@ -36,7 +36,7 @@ struct StoreDigest: Sendable, Hashable {
     /// Rows of one page: some hundreds of KiB.
     static let page = 1_000
     /// Nothing of ours; the copy's own, and what living relays say of themselves.
-    private static let passing = ["copy/", "lease/", StoreSetting.holder, StoreSetting.forms]
+    private static let passing = ["copy/", "lease/", StoreSetting.holder]
 
     /// Goes through all rows.
     ///
