@@ -33,11 +33,7 @@ struct NextcloudInstance: HostedInstance {
             throw CommandFailure(.software, "instances.\(name): \(error.sentence)")
         }
         nextcloudFace = NextcloudFace(
-            NextcloudConversation(policy),
-            Reception(
-                relay, of: name, intake: ground.delivery.intake,
-                pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,
-                note: { notes.count($0) }),
+            NextcloudConversation(policy), ground.reception(relay, of: name, configuration),
             segments: Set(instance.apps.map(\.text)).union(settings.clients.keys),
             hasBarePath: settings.hasBarePath)
     }

@@ -44,14 +44,7 @@ final class SessionInstance: HostedInstance {
             proved: old?.relay.proved ?? ProvedSigners(),
             charge: { tolls.take($0) }, world: ground.world)
         self.relay = relay
-        let notes = WordMeter.notes(of: name, ground.metrics)
-        let reception = Reception(
-            relay, of: name, intake: ground.delivery.intake,
-            pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,
-            note: { note in
-                notes.count(note)
-                tally.count(note)
-            })
+        let reception = ground.reception(relay, of: name, configuration, tally: tally)
         self.tally = tally
         post = SessionPost(NoticeConversation(with: relay), reception, ground.metrics)
         guard let daemon = DaemonAddress(settings) else {

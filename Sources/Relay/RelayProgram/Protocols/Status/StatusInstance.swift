@@ -41,14 +41,7 @@ final class StatusInstance: HostedInstance {
             policy: StatusPolicy(settings, topics: Self.topics(instance, configuration)),
             registry: ground.registry, allowances: StatusAllowances(settings.allowances),
             charge: { tolls.take($0) }, reportWithin: ground.spans.statusHost.report, world: ground.world)
-        let notes = WordMeter.notes(of: name, ground.metrics)
-        let reception = Reception(
-            relay, of: name, intake: ground.delivery.intake,
-            pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,
-            note: { note in
-                notes.count(note)
-                tally.count(note)
-            })
+        let reception = ground.reception(relay, of: name, configuration, tally: tally)
         (self.relay, self.tally) = (relay, tally)
         let limits = ground.spans.statusHost
         // Who was followed stays followed, unless the server is another one.

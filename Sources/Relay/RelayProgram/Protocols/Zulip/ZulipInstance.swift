@@ -35,13 +35,9 @@ struct ZulipInstance: HostedInstance {
             fallbacks: Self.fallbacks(instance, configuration), defaultAppID: settings.defaultBundle,
             replyDeadline: ground.spans.zulipReply,
             charge: { tolls.take($0) }, world: ground.world)
-        let notes = WordMeter.notes(of: name, ground.metrics)
         zulipFace = ZulipFace(
-            ZulipConversation(with: relay),
-            Reception(
-                relay, of: name, intake: ground.delivery.intake,
-                pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,
-                note: { notes.count($0) }), events: ground.events)
+            ZulipConversation(with: relay), ground.reception(relay, of: name, configuration),
+            events: ground.events)
     }
 
     /// The words of the instance's apps that have their own.
