@@ -203,13 +203,11 @@ extension NotifiedDevice {
         var writer = JSONWriter()
         writer.beginObject()
         if let calls {
-            writer.key("calls")
-            writer.beginArray()
+            writer.beginArray("calls")
             for call in calls { writer.string(call.text) }
             writer.endArray()
         }
-        writer.key("devices")
-        writer.beginArray()
+        writer.beginArray("devices")
         for device in devices {
             writer.beginObject()
             for (name, value) in [("device", device.name), ("state", "\(device.state)")] {

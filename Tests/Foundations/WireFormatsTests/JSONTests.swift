@@ -216,10 +216,16 @@ struct JSONTests {
         writer.optional("one", 1 as Int64?)
         writer.optional("none", nil as String?)
         writer.optional("nothing", nil as Int64?)
+        writer.beginObject("inside")
+        writer.beginArray("list")
+        writer.int(1)
+        writer.endArray()
+        writer.member("last", 2)
+        writer.endObject()
         writer.endObject()
         let text =
             #"{"text":"q\"","number":-9223372036854775808,"count":5,"truth":false,"secret":"ż\n","#
-            + #""digits":"0aF=","some":"a","one":1,"none":null,"nothing":null}"#
+            + #""digits":"0aF=","some":"a","one":1,"none":null,"nothing":null,"inside":{"list":[1],"last":2}}"#
         #expect(String(decoding: writer.bytes, as: UTF8.self) == text)
     }
 

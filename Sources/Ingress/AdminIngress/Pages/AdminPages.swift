@@ -37,23 +37,19 @@ enum AdminPages {
         json.beginObject()
         json.member("version", report.version.text)
         json.member("uptime_seconds", now.since(report.startedAt).components.seconds)
-        json.key("outbox")
-        json.beginObject()
+        json.beginObject("outbox")
         json.optional("rows", report.outboxRows.map { Int64($0) })
         json.optional("bytes", report.outboxBytes.map { Int64($0) })
         json.optional("oldest_seconds", age(report, now))
         json.endObject()
         json.optional("origins", report.origins.map { Int64($0) })
-        json.key("lanes")
-        json.beginArray()
+        json.beginArray("lanes")
         for lane in report.lanes { write(lane, &json) }
         json.endArray()
-        json.key("alerts")
-        json.beginArray()
+        json.beginArray("alerts")
         for alert in sorted(report.alerts) { write(alert, &json) }
         json.endArray()
-        json.key("certificates")
-        json.beginArray()
+        json.beginArray("certificates")
         for certificate in report.certificates {
             json.beginObject()
             json.member("listener", certificate.listener.text)
@@ -61,8 +57,7 @@ enum AdminPages {
             json.endObject()
         }
         json.endArray()
-        json.key("unread_clients")
-        json.beginObject()
+        json.beginObject("unread_clients")
         for (listener, requests) in report.unreadClients {
             json.key(listener.text)
             json.int(Int64(requests))

@@ -54,8 +54,7 @@ struct DoorRefusal: Error {
         writer.beginObject()
         writer.member("result", "error")
         writer.member("msg", refusal.sentence)
-        writer.key("allowed_methods")
-        writer.beginArray()
+        writer.beginArray("allowed_methods")
         for method in methods.split(separator: ", ") { writer.string(String(method)) }
         writer.endArray()
         writer.endObject()

@@ -41,8 +41,7 @@ enum ChaosReport {
             writer.member("port", Int64(answer.port))
             writer.member("sequence", Int64(answer.sequence))
             writer.member("status", Int64(answer.status))
-            writer.key("pushes")
-            writer.beginArray()
+            writer.beginArray("pushes")
             for id in ids { writer.string(id) }
             writer.endArray()
             writer.endObject()

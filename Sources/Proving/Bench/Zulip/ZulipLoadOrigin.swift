@@ -139,8 +139,7 @@ struct ZulipLoadOrigin: LoadOrigin {
         var writer = JSONWriter(reserving: 256 + targets.count * (contentBytes * 2 + 256))
         writer.beginObject()
         writer.member("realm_uuid", realm)
-        writer.key("push_requests")
-        writer.beginArray()
+        writer.beginArray("push_requests")
         for device in targets {
             let ciphertext = Base64.text(try seal(contentBytes))
             marks.append(ZulipLoad.mark(ofCiphertext: ciphertext))
@@ -180,8 +179,7 @@ struct ZulipLoadOrigin: LoadOrigin {
         } else {
             writer.member("fcm_priority", "high")
         }
-        writer.key("payload")
-        writer.beginObject()
+        writer.beginObject("payload")
         writer.key(form == .v12 ? "push_key_id" : "push_account_id")
         writer.int(Int64(device.number))
         writer.member("encrypted_data", ciphertext)

@@ -31,8 +31,7 @@ struct SimulatedChainDaemon {
         writer.beginObject()
         writer.member("block_hash", blockHash)
         writer.member("height", height)
-        writer.key("service_node_states")
-        writer.beginArray()
+        writer.beginArray("service_node_states")
         for node in nodes {
             writer.beginObject()
             writer.member("public_ip", node.address.text)

@@ -199,8 +199,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
     private static func json(_ dropped: [UInt32], _ path: String) -> String {
         var json = JSONWriter()
         json.beginObject()
-        json.key("released")
-        json.beginArray()
+        json.beginArray("released")
         for number in dropped { json.int(Int64(number)) }
         json.endArray()
         json.member("file", path)

@@ -57,8 +57,7 @@ struct OriginsDesk: Sendable {
         var json = JSONWriter(reserving: 200 * page.origins.count + 64)
         json.beginObject()
         json.member("instance", name.text)
-        json.key("origins")
-        json.beginArray()
+        json.beginArray("origins")
         for origin in page.origins { Self.write(origin, &json) }
         json.endArray()
         json.optional("next", page.next.map { String($0) })
@@ -144,8 +143,7 @@ struct OriginsDesk: Sendable {
         if let first = ids.first {
             json.member("id", first)
         }
-        json.key("ids")
-        json.beginArray()
+        json.beginArray("ids")
         for id in ids { json.string(id) }
         json.endArray()
         json.endObject()

@@ -25,8 +25,7 @@ struct SealKeyDesk: Sendable {
         var json = JSONWriter()
         json.beginObject()
         json.member("phase", progress.phase.rawValue)
-        json.key("held")
-        json.beginArray()
+        json.beginArray("held")
         for number in progress.held { json.int(Int64(number)) }
         json.endArray()
         json.member("store", service.rotation.storeName)
@@ -53,8 +52,7 @@ struct SealKeyDesk: Sendable {
         }
         var json = JSONWriter()
         json.beginObject()
-        json.key("released")
-        json.beginArray()
+        json.beginArray("released")
         for number in released { json.int(Int64(number)) }
         json.endArray()
         json.member("sealing", Int64(service.rotation.progress.sealing))

@@ -26,8 +26,7 @@ struct TestPushDesk: Sendable {
         let (app, settings) = try target(order)
         var json = JSONWriter(reserving: 256)
         json.beginObject()
-        json.key("answers")
-        json.beginArray()
+        json.beginArray("answers")
         for push in try settings.testPushes(order) {
             let began = world.instant()
             let lane = LaneName(

@@ -34,8 +34,7 @@ struct WhyDesk: Sendable {
         json.member("accepted_at", id.acceptedAt.milliseconds)
         json.key("owed")
         if let row { Self.write(row, &json) } else { json.null() }
-        json.key("answers")
-        json.beginArray()
+        json.beginArray("answers")
         for attempt in found.attempts { Self.write(attempt, &json) }
         json.endArray()
         json.member("running_since", startedAt.milliseconds)

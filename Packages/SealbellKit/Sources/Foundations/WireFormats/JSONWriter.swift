@@ -32,6 +32,17 @@ package struct JSONWriter {
         needsComma = false
     }
 
+    /// A member that is an object, or an array, and is ended as such.
+    package mutating func beginObject(_ name: StaticString) {
+        key(name)
+        beginObject()
+    }
+
+    package mutating func beginArray(_ name: StaticString) {
+        key(name)
+        beginArray()
+    }
+
     // A member whole.
 
     package mutating func member(_ name: StaticString, _ value: String) {

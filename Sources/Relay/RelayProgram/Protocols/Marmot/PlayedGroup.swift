@@ -127,15 +127,13 @@ struct PlayedGroup {
         json.beginObject()
         json.member("key", utf8: pair.secret.hexDigits)
         json.member("latest", latest)
-        json.key("members")
-        json.beginArray()
+        json.beginArray("members")
         for (member, standing) in standings {
             json.string(member.hex)
             json.int(standing.isIn ? standing.order : -standing.order)
         }
         json.endArray()
-        json.key("heard")
-        json.beginArray()
+        json.beginArray("heard")
         for id in heard { json.string(Hex.encode(id)) }
         json.endArray()
         json.member("device", utf8: device ?? Secret([]))

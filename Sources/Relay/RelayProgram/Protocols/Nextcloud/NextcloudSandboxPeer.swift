@@ -121,10 +121,8 @@ private final class ProofAnswerer: ChannelInboundHandler {
         case .key(let pem):
             var json = JSONWriter()
             json.beginObject()
-            json.key("ocs")
-            json.beginObject()
-            json.key("data")
-            json.beginObject()
+            json.beginObject("ocs")
+            json.beginObject("data")
             json.member("public", pem)
             json.endObject()
             json.endObject()

@@ -12,8 +12,7 @@ extension OriginDesk {
             (try await house.rows(of: name), try await house.cloudRows(of: name))
         }
         return Self.object { json in
-            json.key("registrations")
-            json.beginArray()
+            json.beginArray("registrations")
             for row in rows { Self.write(row, &json) }
             for row in cloud {
                 json.beginObject()
@@ -75,8 +74,7 @@ extension OriginDesk {
             json.member("server_requires", house.settings.requiresEncryption)
             json.member("users", users)
             json.member("waiting_polls", house.polls.waitingCount)
-            json.key("devices")
-            json.beginArray()
+            json.beginArray("devices")
             for (group, count) in tally.devices.sorted(by: { "\($0.key)" < "\($1.key)" }) {
                 json.beginObject()
                 json.member("profile", "\(group.profile)")
@@ -88,8 +86,7 @@ extension OriginDesk {
             if let oldest = tally.oldestWaiting {
                 json.member("oldest_waiting", oldest.milliseconds)
             }
-            json.key("calls")
-            json.beginArray()
+            json.beginArray("calls")
             for lane in house.laneSnapshots {
                 json.beginObject()
                 json.member("lane", "\(lane.lane)")
@@ -98,8 +95,7 @@ extension OriginDesk {
                 json.endObject()
             }
             json.endArray()
-            json.key("waiting_keys")
-            json.beginArray()
+            json.beginArray("waiting_keys")
             for (key, count) in tally.waitingKeys.sorted(by: { $0.key < $1.key }) {
                 json.beginObject()
                 json.member("key", key)

@@ -124,8 +124,7 @@ struct OriginDesk: Sendable {
 
     private func realms(_ house: OriginHouse) -> [UInt8] {
         Self.object { json in
-            json.key("realms")
-            json.beginArray()
+            json.beginArray("realms")
             for realm in house.people.realms { Self.write(realm, &json) }
             json.endArray()
         }
@@ -192,8 +191,7 @@ struct OriginDesk: Sendable {
             try await house.people.users(after: after)
         }
         return Self.object { json in
-            json.key("users")
-            json.beginArray()
+            json.beginArray("users")
             for user in page.users {
                 json.beginObject()
                 json.member("name", user.name)

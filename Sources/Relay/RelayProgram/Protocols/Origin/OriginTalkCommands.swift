@@ -18,8 +18,7 @@ struct OriginWithdrawCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(OriginDesk.Path.withdraw.rawValue, shell) { json in
             json.member("user", user)
-            json.key("ids")
-            json.beginArray()
+            json.beginArray("ids")
             for id in ids { json.string(id) }
             json.endArray()
         }

@@ -78,12 +78,10 @@ struct WhyNotification {
         var json = JSONWriter(reserving: 1_024)
         json.beginObject()
         json.member("notification", id)
-        json.key("calls")
-        json.beginArray()
+        json.beginArray("calls")
         for call in calls { json.value(call) }
         json.endArray()
-        json.key("devices")
-        json.beginArray()
+        json.beginArray("devices")
         for (device, way) in devices {
             json.beginObject()
             json.key("device")

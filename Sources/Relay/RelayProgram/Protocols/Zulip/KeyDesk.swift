@@ -27,8 +27,7 @@ struct KeyDesk: Sendable {
         var json = JSONWriter(reserving: 512)
         json.beginObject()
         json.member("instance", name.text)
-        json.key("keys")
-        json.beginArray()
+        json.beginArray("keys")
         for use in uses { Self.write(use, now, &json) }
         json.endArray()
         json.endObject()
@@ -40,8 +39,7 @@ struct KeyDesk: Sendable {
         json.member("public_key", use.publicKey)
         json.optional("since", use.since?.milliseconds)
         json.member("recent", Int64(use.count(within: ZulipLimits.keyUseDays, of: now)))
-        json.key("days")
-        json.beginArray()
+        json.beginArray("days")
         for (day, count) in use.days {
             json.beginObject()
             json.member("day", day.milliseconds)

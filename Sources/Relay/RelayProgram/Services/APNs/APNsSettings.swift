@@ -118,10 +118,8 @@ extension APNsSettings: ServiceSettings {
     private static var alert: Secret {
         var json = JSONWriter()
         json.beginObject()
-        json.key("aps")
-        json.beginObject()
-        json.key("alert")
-        json.beginObject()
+        json.beginObject("aps")
+        json.beginObject("alert")
         json.member("title", TestPush.title)
         json.member("body", TestPush.text)
         json.endObject()

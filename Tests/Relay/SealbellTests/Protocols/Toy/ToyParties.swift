@@ -137,8 +137,7 @@ struct ToyRelay: AnsweringRole {
         }
         var json = JSONWriter()
         json.beginObject()
-        json.key("aps")
-        json.beginObject()
+        json.beginObject("aps")
         json.member("alert", title)
         json.endObject()
         json.member("box", box)

@@ -43,8 +43,7 @@ package struct LeafTokens: Sendable {
         writer.member("member", member.hex)
         if let said { Self.write(said, into: &writer) }
         if !records.isEmpty {
-            writer.key("records")
-            writer.beginArray()
+            writer.beginArray("records")
             for record in records { record.write(into: &writer) }
             writer.endArray()
         }
@@ -61,8 +60,7 @@ package struct LeafTokens: Sendable {
         if let fingerprint = said.fingerprint {
             writer.member("fingerprint", Hex.encode(fingerprint))
         }
-        writer.key("tokens")
-        writer.beginArray()
+        writer.beginArray("tokens")
         for token in said.tokens {
             writer.beginArray()
             writer.string(token.format.rawValue)

@@ -94,8 +94,7 @@ package struct RelayBook: Sendable {
         var writer = JSONWriter(reserving: 64 + kept.count * MarmotLimits.keptListBytes)
         writer.beginObject()
         writer.member("version", 1)
-        writer.key("lists")
-        writer.beginArray()
+        writer.beginArray("lists")
         for entry in kept {
             guard let text = entry.list?.event.serialized() else { continue }
             writer.beginArray()

@@ -26,10 +26,8 @@ package struct MarmotWake: Sendable {
         guard !title.isEmpty, !body.isEmpty else { throw MarmotError(.tooMuchContent) }
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("aps")
-        writer.beginObject()
-        writer.key("alert")
-        writer.beginObject()
+        writer.beginObject("aps")
+        writer.beginObject("alert")
         writer.member("title", title)
         writer.member("body", body)
         writer.endObject()

@@ -65,8 +65,7 @@ public struct NostrFilter: Sendable, Hashable {
         list("ids", ids?.map(Hex.encode), to: &writer)
         list("authors", authors?.map(Hex.encode), to: &writer)
         if let kinds {
-            writer.key("kinds")
-            writer.beginArray()
+            writer.beginArray("kinds")
             for kind in kinds { writer.int(Int64(kind)) }
             writer.endArray()
         }

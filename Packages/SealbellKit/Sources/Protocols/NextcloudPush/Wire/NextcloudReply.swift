@@ -12,8 +12,7 @@ package enum NextcloudReply: Sendable {
         var writer = JSONWriter()
         writer.beginObject()
         if case .judged(let unknown, let failed) = self {
-            writer.key("unknown")
-            writer.beginArray()
+            writer.beginArray("unknown")
             for identifier in unknown {
                 withBytes(identifier.base64) { writer.string(escaped: $0) }
             }

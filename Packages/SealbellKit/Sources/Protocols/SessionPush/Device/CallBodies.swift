@@ -13,8 +13,7 @@ enum CallElement {
         var writer = JSONWriter(reserving: room(token) + 7 * watched.namespaces.count)
         writer.beginObject()
         identity(watched, &writer)
-        writer.key("namespaces")
-        writer.beginArray()
+        writer.beginArray("namespaces")
         for namespace in watched.namespaces { writer.int(Int64(namespace)) }
         writer.endArray()
         writer.member("data", watched.content == .included)
@@ -69,8 +68,7 @@ enum CallElement {
 
     private static func service(_ token: SessionDeviceToken, _ writer: inout JSONWriter) {
         writer.member("service", token.service.rawValue)
-        writer.key("service_info")
-        writer.beginObject()
+        writer.beginObject("service_info")
         writer.member("token", utf8: token.text)
         writer.endObject()
     }

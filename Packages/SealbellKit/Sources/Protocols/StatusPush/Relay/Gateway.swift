@@ -120,15 +120,13 @@ extension StatusPayload {
             if !policy.isStatusGo {
                 writer.member("notif_id", String(id))
             }
-            writer.key("tokens")
-            writer.beginArray()
+            writer.beginArray("tokens")
             registration.deviceToken.reveal { writer.string(utf8: $0) }
             writer.endArray()
             writer.member("platform", isApple ? 1 : 2)
             writer.member("message", "\(text)")
             writer.member("topic", topic)
-            writer.key("data")
-            writer.beginObject()
+            writer.beginObject("data")
             members(message, &writer)
             if !policy.isStatusGo { seedMembers(withMessage: message.count > 0, asTexts: false, &writer) }
             writer.endObject()

@@ -38,8 +38,7 @@ package struct GorushCall: Sendable {
     package func body() -> Secret {
         var writer = JSONWriter(reserving: 64 + pushes.reduce(0) { $0 + 1 + $1.notification.count })
         writer.beginObject()
-        writer.key("notifications")
-        writer.beginArray()
+        writer.beginArray("notifications")
         for push in pushes { push.notification.reveal { writer.raw($0) } }
         writer.endArray()
         writer.endObject()

@@ -55,8 +55,7 @@ struct StatusPayload {
                 + 6 * entry.installationID.count)
         writer.beginObject()
         if inAps {
-            writer.key("aps")
-            writer.beginObject()
+            writer.beginObject("aps")
             writer.member("alert", "\(text)")
             writer.endObject()
         }

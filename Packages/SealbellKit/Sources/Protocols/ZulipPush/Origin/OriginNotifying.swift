@@ -33,8 +33,7 @@ extension ZulipOrigin {
                 var writer = JSONWriter(reserving: room.itemBytes * batch.count + Room.frameBytes)
                 writer.beginObject()
                 writer.member("realm_uuid", realm)
-                writer.key("push_requests")
-                writer.beginArray()
+                writer.beginArray("push_requests")
                 for target in batch {
                     try Self.write(target, plain, Urgency(notification.body), &writer, &generator)
                 }
@@ -134,15 +133,13 @@ private enum Urgency {
     ) {
         switch kind {
         case .apns:
-            writer.key("http_headers")
-            writer.beginObject()
+            writer.beginObject("http_headers")
             writer.member("apns_priority", self == .alert ? 10 : 5)
             writer.member("apns_push_type", self == .alert ? "alert" : "background")
             writer.endObject()
         case .fcm: writer.member("fcm_priority", self == .alert ? "high" : "normal")
         }
-        writer.key("payload")
-        writer.beginObject()
+        writer.beginObject("payload")
         writer.member(name, id)
         writer.member("encrypted_data", escaped: sealed)
         if kind == .apns {

@@ -139,8 +139,7 @@ public struct OriginQueues: Sendable {
         writer.beginObject()
         writer.member("result", "success")
         writer.member("msg", "")
-        writer.key("events")
-        writer.beginArray()
+        writer.beginArray("events")
         for event in events { writer.raw(event) }
         writer.endArray()
         writer.member("queue_id", id)

@@ -80,8 +80,7 @@ public struct OriginRequest: Sendable {
         writer.member("msg", "")
         if let deviceID = step.deviceID { writer.member("device_id", deviceID) }
         if !ignored.isEmpty {
-            writer.key("ignored_parameters_unsupported")
-            writer.beginArray()
+            writer.beginArray("ignored_parameters_unsupported")
             for name in ignored { writer.string(name) }
             writer.endArray()
         }

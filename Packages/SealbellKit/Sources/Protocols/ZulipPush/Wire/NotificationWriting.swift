@@ -22,8 +22,7 @@ extension ZulipNotification {
             message.write(&writer)
         case .remove(let ids):
             writer.string("remove")
-            writer.key("message_ids")
-            writer.beginArray()
+            writer.beginArray("message_ids")
             for id in ids.sorted().suffix(ZulipLimits.removedMessages) { writer.int(id) }
             writer.endArray()
         case .test(let time):
@@ -54,8 +53,7 @@ extension ZulipMessage {
             writer.member("topic", topic)
         case .direct(let userIDs):
             writer.string("direct")
-            writer.key("recipient_user_ids")
-            writer.beginArray()
+            writer.beginArray("recipient_user_ids")
             for id in userIDs.sorted() { writer.int(id) }
             writer.endArray()
         }

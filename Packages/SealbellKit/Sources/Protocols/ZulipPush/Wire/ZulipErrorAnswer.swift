@@ -119,8 +119,7 @@ package struct ZulipErrorAnswer: Sendable {
         case .keyOfOtherServer:
             writer.member("role", utf8: error.role ?? Secret([]))
         case .wrongMethod:
-            writer.key("allowed_methods")
-            writer.beginArray()
+            writer.beginArray("allowed_methods")
             for method in error.allowedMethods { writer.string(method) }
             writer.endArray()
         case .rateLimited:

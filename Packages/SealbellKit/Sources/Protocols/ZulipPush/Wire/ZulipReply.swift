@@ -50,8 +50,7 @@ package enum ZulipReply: Sendable {
             writer.member("last_installation_count_id", installationCount)
             writer.member("last_realmauditlog_id", auditLog)
         case .realms(let realms, let refused):
-            writer.key("realms")
-            writer.beginObject()
+            writer.beginObject("realms")
             for realm in realms {
                 writer.key(realm.text)
                 Self.pushStatus(&writer, canPush: !refused.contains(realm))
@@ -69,8 +68,7 @@ package enum ZulipReply: Sendable {
 
     private static func write(ignored: [String], _ writer: inout JSONWriter) {
         if ignored.isEmpty { return }
-        writer.key("ignored_parameters_unsupported")
-        writer.beginArray()
+        writer.beginArray("ignored_parameters_unsupported")
         for name in ignored { writer.string(name) }
         writer.endArray()
     }
@@ -85,8 +83,7 @@ package enum ZulipReply: Sendable {
     private static func write(_ tokens: LegacyNotifyRequest, _ writer: inout JSONWriter) {
         writer.member("total_android_devices", 0)
         writer.member("total_apple_devices", 0)
-        writer.key("deleted_devices")
-        writer.beginObject()
+        writer.beginObject("deleted_devices")
         writer.key("android_devices")
         tokens.android.reveal { writer.raw($0) }
         writer.key("apple_devices")
@@ -180,16 +177,14 @@ package struct NotifyCounts: Sendable {
             writer.key("delete_device_ids")
             ZulipReply.write(deadNumbers, &writer)
         } else {
-            writer.key("delete_token_ids")
-            writer.beginArray()
+            writer.beginArray("delete_token_ids")
             for id in dead { writer.string(id.text) }
             writer.endArray()
         }
         writer.key("realm_push_status")
         ZulipReply.pushStatus(&writer)
         if let references {
-            writer.key("references")
-            writer.beginObject()
+            writer.beginObject("references")
             for reference in references {
                 switch reference.device {
                 case .token(let id): writer.key(id.text)

@@ -80,8 +80,7 @@ struct DeviceStatusZulipCommand: SealbellCommand {
     ) async throws(CommandFailure) -> String {
         var writer = JSONWriter(reserving: 1 << 12)
         writer.beginObject()
-        writer.key("accounts")
-        writer.beginArray()
+        writer.beginArray("accounts")
         for index in indices {
             let account = await phone.played.accounts[index]
             let status = try await phone.status(index)
