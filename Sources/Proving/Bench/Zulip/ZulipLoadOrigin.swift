@@ -1,6 +1,7 @@
 import NIOCore
 import Primitives
 import PushModel
+import SealbellKit
 import WireFormats
 import ZulipPush
 
@@ -59,9 +60,9 @@ struct ZulipLoadOrigin: LoadOrigin {
 
     private var name: String { "load-\(origin.id.prefix(8)).example.org" }
 
-    /// A call of the origin's as a request.
-    private func request(_ call: ZulipCall) -> RequestText {
-        requestText(call.method, call.path, host: host, call.headers, call.body)
+    /// A call of the origin's as a request. The origin knows no relay, so a call's URL is its path.
+    private func request(_ call: HTTPCall) -> RequestText {
+        requestText(call.method, call.url, host: host, call.headers, call.body)
     }
 
     /// `server/register`, then `server/analytics`: after them the relay knows server and realm (zulip.md
