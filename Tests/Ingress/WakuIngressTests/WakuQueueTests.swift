@@ -1,4 +1,3 @@
-import Delivery
 import PushModel
 import PushTesting
 import Simulators

@@ -1,4 +1,3 @@
-import CoreMetrics
 import Delivery
 import PushModel
 import StatusPush
