@@ -49,7 +49,8 @@ public struct WakeReport: Sendable {
         "The notification server's relay list (kind 10050) names no relay that can be used."
     package static let notFound =
         "No relay of the notification server is known: its list (kind 10050) was not found."
-    package static let noTor = "The Tor proxy cannot be reached, or leads to no relay of the notification server."
+    package static let noTor =
+        "The Tor proxy cannot be reached, or leads to no relay of the notification server."
     package static let notTaken = "No relay of the notification server took the trigger."
 
     mutating func note(_ url: String, _ answer: RelayAnswer) {
