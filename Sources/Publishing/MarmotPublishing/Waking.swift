@@ -22,6 +22,7 @@ extension MarmotPublisher {
         return await withTaskGroup(of: Happened.self) { group in
             var (now, alarm) = (world.now(), UnixTime?.none)
             while true {
+                if Task.isCancelled { origin.end(id) }
                 for call in due(&origin, now) {
                     let server = origin.lookUp(of: call)
                     group.addTask { .answered(call, await self.answer(call, server)) }
@@ -39,7 +40,7 @@ extension MarmotPublisher {
                         return .time(next)
                     }
                 }
-                guard !Task.isCancelled, let happened = await group.next() else {
+                guard let happened = await group.next() else {
                     origin.end(id)
                     continue
                 }

@@ -203,6 +203,23 @@ struct PublisherTests {
         await rig.stop()
     }
 
+    @Test("A caller that gives up hears at once what was not reached, and nothing is learned by it")
+    func givenUp() async throws {
+        let rig = try await RelayRig { $0.isSilent = true }
+        rig.publishList(rig.urls)
+        let notes = rig.relays[0].notes()
+        let publisher = try rig.publisher()
+        let token = try rig.token()
+        let waking = Task { await missed(publisher, [token]) }
+        _ = try await notes.next("a look-up") { if case .requested = $0 { true } else { false } }
+        waking.cancel()
+        let error = try #require(await waking.value)
+        #expect(error.servers.map(\.server) == [rig.server] && error.servers[0].relays.isEmpty)
+        rig.relays[0].turn { $0.isSilent = false }
+        #expect(await missed(publisher, [token]) == nil, "the list is asked for again")
+        await rig.stop()
+    }
+
     @Test("A bad address of the settings is refused at the start")
     func settings() throws {
         for url in ["https://relay.example.org", "wss://user@relay.example.org", "", "ws://a.onion"] {
