@@ -23,12 +23,8 @@ struct MarmotGuideTests {
     private func run(_ arguments: [String], in folder: TemporaryFolder) async -> (
         status: Ending, said: String
     ) {
-        let lines = Lines()
-        var facts = facts(home: folder.path)
-        facts.workingDirectory = folder.path
-        let shell = Shell(facts: facts, world: .live, out: { lines.add($0) }, err: { lines.add($0) })
-        let status = await Sealbell.run(arguments, shell)
-        return (status, lines.all.joined(separator: "\n"))
+        let run = await CommandRun.of(arguments, in: folder.path, home: folder.path)
+        return (run.status, run.lines.joined(separator: "\n"))
     }
 
     @Test("The page's steps, in their order, give a configuration that is sound, and a public key")

@@ -131,12 +131,8 @@ struct AgreementTests {
         try one.change(draft)
         let path = draft.folder.path
         try writeFile(path + "/sealbell.yaml", Array(draft.text.utf8), replacing: true)
-        let out = Lines()
-        var facts = facts(home: path)
-        facts.workingDirectory = path
-        let shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { out.add($0) })
-        let checked = await Sealbell.run(["config", "check", "--state", "state"], shell)
-        #expect(checked == one.ending, "\(out.all)")
+        let checked = await CommandRun.of(["config", "check", "--state", "state"], in: path, home: path)
+        #expect(checked.status == one.ending, "\(checked.lines)")
         #expect(try FileManager.default.contentsOfDirectory(atPath: path).contains("state") == false)
         let program = try Program(["serve", "--config", "sealbell.yaml", "--state", "state"], in: path)
         if one.ending == .configuration {
@@ -157,11 +153,8 @@ struct AgreementTests {
         for name in ["apns.p8", "bouncer.keys"] { unlink(draft.folder.path + "/" + name) }
         let path = draft.folder.path
         try writeFile(path + "/sealbell.yaml", Array(draft.text.utf8), replacing: true)
-        let out = Lines()
-        var facts = facts(home: path)
-        facts.workingDirectory = path
-        let shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { out.add($0) })
-        #expect(await Sealbell.run(["config", "check", "--sandbox"], shell) == .done, "\(out.all)")
+        let checked = await CommandRun.of(["config", "check", "--sandbox"], in: path, home: path)
+        #expect(checked.status == .done, "\(checked.lines)")
         let program = try Program(
             ["serve", "--sandbox", "--config", "sealbell.yaml", "--state", "state"], in: path)
         #expect(await program.says("\"event\":\"started\""))

@@ -10,16 +10,8 @@ import ZulipPush
 @Suite("Who may sign up, and who is suspended", .timeLimit(.minutes(30)))
 struct OriginsTests {
     /// Runs a command line as an operator beside the relay would.
-    private func operate(
-        _ relay: RunningRelay, _ arguments: String...
-    ) async -> (status: Ending, out: [String], err: [String]) {
-        let out = Lines()
-        let err = Lines()
-        var facts = facts()
-        facts.workingDirectory = relay.stage.folder.path
-        let shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { err.add($0) })
-        let status = await Sealbell.run(["origins"] + arguments + ["--at", "state"], shell)
-        return (status, out.all, err.all)
+    private func operate(_ relay: RunningRelay, _ arguments: String...) async -> CommandRun {
+        await .of(["origins"] + arguments + ["--at", "state"], in: relay.stage.folder.path)
     }
 
     private func written(_ relay: RunningRelay) throws {

@@ -39,13 +39,7 @@ struct PostgresStage: Sendable {
     }
 
     /// A command line in the state directory.
-    func run(_ arguments: String...) async -> (status: Ending, lines: [String]) {
-        let lines = Lines()
-        var facts = facts()
-        facts.workingDirectory = stage.state
-        let shell = Shell(facts: facts, world: .live, out: { lines.add($0) }, err: { lines.add($0) })
-        return (await Sealbell.run(arguments, shell), lines.all)
-    }
+    func run(_ arguments: String...) async -> CommandRun { await .of(arguments, in: stage.state) }
 
     /// What a relay says that does not start.
     func refusal() async throws -> String {
@@ -198,13 +192,10 @@ struct PostgresRelayTests {
             "postgresql://u:hunter2@h/db", "postgres://u@h/db?password=hunter2",
             "postgresql://u@h/db?sslpassword=hunter2"
         ] {
-            let lines = Lines()
-            var facts = facts()
-            facts.workingDirectory = folder.path
-            let shell = Shell(facts: facts, world: .live, out: { lines.add($0) }, err: { lines.add($0) })
-            let status = await Sealbell.run(["store", "copy", "--from", url, "--to", "sqlite:x"], shell)
-            #expect(status == .usage && !lines.all.joined().contains("hunter2"))
-            #expect(lines.all.joined().contains("No password in a URL"))
+            let run = await CommandRun.of(
+                ["store", "copy", "--from", url, "--to", "sqlite:x"], in: folder.path)
+            #expect(run.status == .usage && !run.lines.joined().contains("hunter2"))
+            #expect(run.lines.joined().contains("No password in a URL"))
         }
     }
 

@@ -15,15 +15,8 @@ struct StoreCopyTests {
     static let lane = "acme/apns/production"
 
     /// A command line in a folder.
-    private func run(
-        _ folder: String, _ arguments: String...
-    ) async -> (status: Ending, out: [String], err: [String]) {
-        let out = Lines()
-        let err = Lines()
-        var facts = facts()
-        facts.workingDirectory = folder
-        let shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { err.add($0) })
-        return (await Sealbell.run(arguments, shell), out.all, err.all)
+    private func run(_ folder: String, _ arguments: String...) async -> CommandRun {
+        await .of(arguments, in: folder)
     }
 
     private func open(_ path: String, _ number: UInt64 = 1) throws -> SQLiteStore {
@@ -181,7 +174,7 @@ struct StoreCopyTests {
         try await fill(old, folder.path + "/storage.keys", records: 10, pushes: 3)
         try await fill(new, folder.path + "/other.keys", records: 1, pushes: 0)
         let (before, standing) = (try await digest(old), try await digest(new))
-        func copy(_ from: String, _ to: String) async -> (status: Ending, out: [String], err: [String]) {
+        func copy(_ from: String, _ to: String) async -> CommandRun {
             await run(folder.path, "store", "copy", "--from", from, "--to", to)
         }
         let full = await copy("sqlite:old.sqlite", "sqlite:new.sqlite")
@@ -290,17 +283,10 @@ struct StoreCopyTests {
 
 @Suite("sealbell store check", .timeLimit(.minutes(30)))
 struct StoreCheckTests {
-    private func check(
-        _ stage: RelayStage, _ arguments: String...
-    ) async throws -> (status: Ending, lines: [String]) {
-        let lines = Lines()
-        var facts = facts()
-        facts.workingDirectory = stage.state
-        let shell = Shell(facts: facts, world: .live, out: { lines.add($0) }, err: { lines.add($0) })
+    private func check(_ stage: RelayStage, _ arguments: String...) async throws -> CommandRun {
         let keys = try stage.configuration().store.keysFile
-        let status = await Sealbell.run(
-            ["store", "check", "sqlite:relay.sqlite", "--keys", keys] + arguments, shell)
-        return (status, lines.all)
+        return await .of(
+            ["store", "check", "sqlite:relay.sqlite", "--keys", keys] + arguments, in: stage.state)
     }
 
     @Test("A sound store, a changed record, a changed push, a lost key, another key file: each its own words")

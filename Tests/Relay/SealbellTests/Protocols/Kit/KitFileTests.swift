@@ -79,15 +79,11 @@ struct KitFileTests {
         let file = HeldFile(path)
         try file.write(Secret("{}".utf8))
         for protocolName in ["nextcloud", "session", "status"] {
-            let (out, err) = (Lines(), Lines())
-            var facts = facts()
-            facts.workingDirectory = folder.path
-            let shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { err.add($0) })
             let word = protocolName == "session" ? "unsubscribe" : "unregister"
-            let ending = await Sealbell.run(
-                ["device", protocolName, word, "--state", "party.json"], shell)
-            #expect(ending == .unavailable && out.all.isEmpty)
-            #expect(err.all == ["\(path): \(FileFault.taken.sentence)"])
+            let run = await CommandRun.of(
+                ["device", protocolName, word, "--state", "party.json"], in: folder.path)
+            #expect(run.status == .unavailable && run.out.isEmpty)
+            #expect(run.err == ["\(path): \(FileFault.taken.sentence)"])
         }
     }
 

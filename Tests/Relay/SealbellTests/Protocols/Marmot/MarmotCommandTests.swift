@@ -13,34 +13,10 @@ import WireFormats
 
 @Suite("A phone of Marmot on the command line", .timeLimit(.minutes(30)))
 struct MarmotCommandTests {
-    private struct Person {
-        let folder: TemporaryFolder
-        let authority: String?
-
-        init(_ stage: RelayStage? = nil) throws {
-            folder = try TemporaryFolder()
-            authority = stage.map { _ in "ca.pem" }
-            if let stage {
-                let pem = Array(stage.sandbox.authority.certificatePEM.utf8)
-                try writeFile(folder.path + "/ca.pem", pem, replacing: true)
-            }
-        }
-
-        var state: String { folder.path + "/phone.json" }
-
-        func run(
-            _ words: String..., arguments: [String] = [], input: String = ""
-        ) async -> (status: Ending, out: [String], err: [String]) {
-            let (out, err) = (Lines(), Lines())
-            var facts = facts()
-            facts.workingDirectory = folder.path
-            var shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { err.add($0) })
-            shell.patience = LocalCall.patience
-            shell.input = { limit in Secret(Array(input.utf8.prefix(limit))) }
-            let place = ["--state", "phone.json"] + (authority.map { ["--ca", $0] } ?? [])
-            let status = await Sealbell.run(["device", "marmot"] + words + arguments + place, shell)
-            return (status, out.all, err.all)
-        }
+    private static func person(_ stage: RelayStage? = nil) throws -> CommandPerson {
+        let person = try CommandPerson("marmot", "phone.json", stage.map { _ in ["--ca", "ca.pem"] } ?? [])
+        if let stage { try person.put(stage.sandbox.authority.certificatePEM, at: "ca.pem") }
+        return person
     }
 
     /// Where phones and server meet, once the server has said where it listens.
@@ -65,9 +41,9 @@ struct MarmotCommandTests {
         try await RelayStage.with(MarmotTests.text()) { stage in
             try await stage.run { running in
                 let place = try await Self.place(running)
-                let (alice, bob) = (try Person(stage), try Person(stage))
+                let (alice, bob) = (try Self.person(stage), try Self.person(stage))
                 let token = Hex.encode(World.live.randomBytes(32))
-                try writeFile(alice.folder.path + "/token", Array("\(token)\n".utf8), replacing: true)
+                try alice.put("\(token)\n", at: "token")
                 let arrivals = stage.apns.subscribe(token: token)
                 let first = await alice.run(
                     "join", "--token-file", "token", "--format", format.rawValue, arguments: place)
@@ -107,7 +83,7 @@ struct MarmotCommandTests {
         }
     }
 
-    private static func secrets(_ person: Person) throws -> [String] {
+    private static func secrets(_ person: CommandPerson) throws -> [String] {
         let kept = try JSONValue.parse(Array(try Data(contentsOf: URL(fileURLWithPath: person.state))))
         let mode = try FileManager.default.attributesOfItem(atPath: person.state)[.posixPermissions] as? Int
         #expect(mode == 0o600)
@@ -119,9 +95,9 @@ struct MarmotCommandTests {
         try await RelayStage.with(MarmotTests.text()) { stage in
             try await stage.run { running in
                 let place = try await Self.place(running)
-                let (alice, desk) = (try Person(stage), try Person(stage))
+                let (alice, desk) = (try Self.person(stage), try Self.person(stage))
                 let token = Hex.encode(World.live.randomBytes(32))
-                try writeFile(alice.folder.path + "/token", Array(token.utf8), replacing: true)
+                try alice.put(token, at: "token")
                 let arrivals = stage.apns.subscribe(token: token)
                 let joined = await alice.run("join", "--token-file", "token", arguments: place)
                 let code = try Self.code(joined.out)
@@ -150,7 +126,7 @@ struct MarmotCommandTests {
         try await RelayStage.with(MarmotTests.text()) { stage in
             try await stage.run { running in
                 let place = try await Self.place(running)
-                let (alice, bob) = (try Person(stage), try Person(stage))
+                let (alice, bob) = (try Self.person(stage), try Self.person(stage))
                 let code = try Self.code(await alice.run("join", arguments: place).out)
                 let notes = stage.sandbox.nostr.notes()
                 async let heard = alice.run("listen", "--lines", "2")
@@ -172,7 +148,7 @@ struct MarmotCommandTests {
             try await stage.run { running in
                 var place = try await Self.place(running)
                 place[3] = MarmotSender.stranger.hex
-                let (alice, bob) = (try Person(stage), try Person(stage))
+                let (alice, bob) = (try Self.person(stage), try Self.person(stage))
                 let code = try Self.code(await alice.run("join", arguments: place).out)
                 #expect(await bob.run("join", "--group", code, arguments: place).status == .done)
                 let sent = await bob.run("trigger", "hello")
@@ -191,9 +167,9 @@ struct MarmotCommandTests {
         try await RelayStage.with(MarmotTests.text()) { stage in
             try await stage.run { running in
                 let place = try await Self.place(running)
-                let (alice, bob) = (try Person(stage), try Person(stage))
+                let (alice, bob) = (try Self.person(stage), try Self.person(stage))
                 let token = Hex.encode(World.live.randomBytes(32))
-                try writeFile(alice.folder.path + "/token", Array(token.utf8), replacing: true)
+                try alice.put(token, at: "token")
                 let arrivals = stage.apns.subscribe(token: token)
                 let joined = await alice.run("join", "--token-file", "token", arguments: place)
                 let code = try Self.code(joined.out)
@@ -212,7 +188,7 @@ struct MarmotCommandTests {
 
     @Test("What it cannot do it says in a line, and what is wrong is not kept")
     func faults() async throws {
-        let person = try Person()
+        let person = try Self.person()
         let server = MarmotSender.stranger.hex
         for words in [
             ["join"], ["join", "--relay", "wss://127.0.0.1:1"], ["join", "--server", server],

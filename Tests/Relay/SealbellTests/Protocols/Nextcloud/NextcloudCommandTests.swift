@@ -55,34 +55,17 @@ private final class PlayedServer: HTTPFace {
 struct NextcloudCommandTests {
     private static let password = "aBcDe-FgHiJ-kLmNo-PqRsT-uVwXy"
 
-    private struct Person {
-        let folder: TemporaryFolder
-
-        func run(
-            _ arguments: String..., input: String = ""
-        ) async -> (status: Ending, out: [String], err: [String]) {
-            let (out, err) = (Lines(), Lines())
-            var facts = facts()
-            facts.workingDirectory = folder.path
-            var shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { err.add($0) })
-            shell.patience = LocalCall.patience
-            shell.input = { limit in Secret(Array(input.utf8.prefix(limit))) }
-            let status = await Sealbell.run(
-                ["device", "nextcloud"] + arguments + ["--state", "device.json"], shell)
-            return (status, out.all, err.all)
-        }
-    }
+    private static func person() throws -> CommandPerson { try CommandPerson("nextcloud", "device.json") }
 
     @Test("It registers at a server and a relay, opens what arrives, and takes itself back")
     func life() async throws {
         try await RelayStage.with(RelayStage.nextcloud()) { stage in
             try await stage.run { relay in
                 try await PlayedServer.serving { server, url in
-                    let person = Person(folder: try TemporaryFolder())
-                    try writeFile(
-                        person.folder.path + "/password", Array("\(Self.password)\n".utf8), replacing: true)
+                    let person = try Self.person()
+                    try person.put("\(Self.password)\n", at: "password")
                     let address = "played-0123456789abcdef:APA91b\(HandmadeDevice.token())"
-                    try writeFile(person.folder.path + "/token", Array(address.utf8), replacing: true)
+                    try person.put(address, at: "token")
                     let proxy = (relay.urls["public"] ?? "").replacing("127.0.0.1", with: "localhost")
                     let registered = await person.run(
                         "register", "--server", url, "--user", "ada", "--password-file", "password",
@@ -129,8 +112,8 @@ struct NextcloudCommandTests {
     @Test("An end in several runs says whom it asks, when to come again, and when it was given up")
     func leavingLater() async throws {
         try await PlayedServer.serving { _, url in
-            let person = Person(folder: try TemporaryFolder())
-            let path = person.folder.path + "/device.json"
+            let person = try Self.person()
+            let path = person.state
             try writeFile(person.folder.path + "/password", Array(Self.password.utf8), replacing: true)
             let begun = await person.run(
                 "register", "--server", url, "--user", "ada", "--password-file", "password", "--relay",
@@ -161,8 +144,8 @@ struct NextcloudCommandTests {
     @Test("What it keeps is for its owner alone, and what it cannot do it says without a secret")
     func faults() async throws {
         try await PlayedServer.serving { server, url in
-            let person = Person(folder: try TemporaryFolder())
-            let path = person.folder.path + "/device.json"
+            let person = try Self.person()
+            let path = person.state
             let without = await person.run("register")
             #expect(without.status == .usage && without.err.joined().contains("--server"))
             #expect(await person.run("open").status == .failed)

@@ -75,22 +75,14 @@ struct CloudDoorTests {
     @Test("A device registers at the door and at the relay, opens what arrives, and takes itself back")
     func life() async throws {
         try await Self.run { running, password in
-            let folder = try TemporaryFolder()
+            let person = try CommandPerson("nextcloud", "device.json")
             let address = "played-0123456789abcdef:APA91b\(HandmadeDevice.token())"
             for (name, text) in [("password", password), ("token", address)] {
-                try writeFile(folder.path + "/" + name, Array(text.utf8), replacing: true)
+                try person.put(text, at: name)
             }
-            var place = facts()
-            place.workingDirectory = folder.path
-            let here = place
             func device(_ arguments: String..., input: String = "") async -> [String] {
-                let (out, err) = (Lines(), Lines())
-                var shell = Shell(facts: here, world: .live, out: { out.add($0) }, err: { err.add($0) })
-                shell.patience = LocalCall.patience
-                shell.input = { limit in Secret(Array(input.utf8.prefix(limit))) }
-                _ = await Sealbell.run(
-                    ["device", "nextcloud"] + arguments + ["--state", "device.json"], shell)
-                return out.all + err.all
+                let run = await person.run(arguments, input: input)
+                return run.out + run.err
             }
             func local(_ listener: String) throws -> String {
                 try #require(running.origin.urls[listener]).replacing("127.0.0.1", with: "localhost")

@@ -12,33 +12,11 @@ import WireFormats
 
 @Suite("A Session phone on the command line", .timeLimit(.minutes(30)))
 struct SessionCommandTests {
-    private struct Person {
-        let folder: TemporaryFolder
-
-        init() throws { folder = try TemporaryFolder() }
-
-        var state: String { folder.path + "/phone.json" }
-
-        func run(
-            _ words: String..., arguments: [String] = [], input: String = ""
-        ) async -> (status: Ending, out: [String], err: [String]) {
-            let (out, err) = (Lines(), Lines())
-            var facts = facts()
-            facts.workingDirectory = folder.path
-            var shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { err.add($0) })
-            shell.patience = LocalCall.patience
-            shell.input = { limit in Secret(Array(input.utf8.prefix(limit))) }
-            let status = await Sealbell.run(
-                ["device", "session"] + words + arguments + ["--state", "phone.json"], shell)
-            return (status, out.all, err.all)
-        }
-
-        /// The account's id out of what `subscribe` printed.
-        func account(_ out: [String]) throws -> AccountID {
-            let line = try #require(out.first)
-            #expect(line.hasPrefix("account 05"))
-            return try #require(AccountID(Secret(try Hex.decode(Array(line.dropFirst(8).utf8)))))
-        }
+    /// The account's id out of what `subscribe` printed.
+    private func account(_ out: [String]) throws -> AccountID {
+        let line = try #require(out.first)
+        #expect(line.hasPrefix("account 05"))
+        return try #require(AccountID(Secret(try Hex.decode(Array(line.dropFirst(8).utf8)))))
     }
 
     @Test(
@@ -47,9 +25,9 @@ struct SessionCommandTests {
     func life(cipher: OnionCipher?) async throws {
         try await RelayStage.with(RelayStage.session()) { stage in
             try await stage.run { relay in
-                let (person, network) = (try Person(), stage.sandbox.session)
+                let (person, network) = (try CommandPerson("session"), stage.sandbox.session)
                 let token = Hex.encode(World.live.randomBytes(32))
-                try writeFile(person.folder.path + "/token", Array("\(token)\n".utf8), replacing: true)
+                try person.put("\(token)\n", at: "token")
                 let way =
                     cipher.map {
                         ["--onion-key", relay.relay.publicKeys["main"]?.first ?? "", "--cipher", $0.rawValue]
@@ -60,7 +38,7 @@ struct SessionCommandTests {
                     arguments: ["--server", relay.urls["public"] ?? "", "--token-file", "token"] + way)
                 #expect(first.err == [])
                 #expect(Array(first.out.dropFirst()) == ["relay: HTTP 200", "subscribed"])
-                let account = try person.account(first.out)
+                let account = try account(first.out)
                 try await network.watch(1)
                 let hash = Base64.text(World.live.randomBytes(32)).replacing("=", with: "")
                 let now = World.live.now()
@@ -96,7 +74,7 @@ struct SessionCommandTests {
     func foreign() async throws {
         try await RelayStage.with(RelayStage.session()) { stage in
             try await stage.run { relay in
-                let (person, other) = (try Person(), try SessionPhone(.apns))
+                let (person, other) = (try CommandPerson("session"), try SessionPhone(.apns))
                 let subscribed = await person.run("subscribe", "--server", relay.urls["public"] ?? "")
                 #expect(subscribed.status == .done)
                 let arrivals = stage.apns.subscribe(token: other.token)
@@ -120,7 +98,7 @@ struct SessionCommandTests {
                 let url = relay.urls["public"] ?? ""
                 let right = relay.relay.publicKeys["main"]?.first ?? ""
                 let other = Hex.encode(X25519KeyPair.generate(.live).publicKey)
-                let person = try Person()
+                let person = try CommandPerson("session")
                 func subscribe(_ key: String, at url: String) async -> (status: Ending, said: [String]) {
                     let run = await person.run("subscribe", "--server", url, "--onion-key", key)
                     return (run.status, run.out.dropFirst() + run.err)
@@ -143,7 +121,7 @@ struct SessionCommandTests {
 
     @Test("What it keeps is for its owner alone, and what it cannot do it says without a secret")
     func faults() async throws {
-        let person = try Person()
+        let person = try CommandPerson("session")
         let without = await person.run("subscribe")
         #expect(without.status == .usage && without.err.joined().contains("--server"))
         #expect(await person.run("open").status == .failed)

@@ -224,11 +224,9 @@ struct SessionKeyTests {
     func command() async throws {
         let folder = try TemporaryFolder()
         func run(_ arguments: String...) async -> (status: Ending, said: [String]) {
-            let lines = Lines()
-            var facts = facts(home: folder.path)
-            facts.workingDirectory = folder.path
-            let shell = Shell(facts: facts, world: .live, out: { lines.add($0) }, err: { lines.add($0) })
-            return (await Sealbell.run(["keys", "new", "session"] + arguments, shell), lines.all)
+            let words = ["keys", "new", "session"] + arguments
+            let run = await CommandRun.of(words, in: folder.path, home: folder.path)
+            return (run.status, run.lines)
         }
         let made = await run("--file", "onion.key", "--core", "main.core.key")
         #expect(made.status == .done && made.said.count == 2)

@@ -14,21 +14,15 @@ struct SessionGuideTests {
         try String(contentsOf: repositoryRoot().appending(path: "docs/guides/session.md"), encoding: .utf8)
     }
 
-    private func run(_ arguments: String..., in folder: TemporaryFolder) async -> (
-        status: Ending, said: [String]
-    ) {
-        let lines = Lines()
-        var facts = facts(home: folder.path)
-        facts.workingDirectory = folder.path
-        let shell = Shell(facts: facts, world: .live, out: { lines.add($0) }, err: { lines.add($0) })
-        return (await Sealbell.run(arguments, shell), lines.all)
+    private func run(_ arguments: String..., in folder: TemporaryFolder) async -> CommandRun {
+        await .of(arguments, in: folder.path, home: folder.path)
     }
 
     /// Does the page's first two steps, with the state directory in the folder too.
     private func steps(in folder: TemporaryFolder) async throws {
         #expect(await run("keys", "new", "storage", "--file", "storage.keys", in: folder).status == .done)
         let onion = await run("keys", "new", "session", "--file", "onion.key", in: folder)
-        #expect(onion.status == .done && onion.said.contains { $0.contains(#/\b[0-9a-f]{64}\b/#) })
+        #expect(onion.status == .done && onion.lines.contains { $0.contains(#/\b[0-9a-f]{64}\b/#) })
         try writeFile(
             folder.path + "/apns.p8", Array(P256.Signing.PrivateKey().pemRepresentation.utf8), replacing: true
         )
@@ -45,16 +39,16 @@ struct SessionGuideTests {
         let folder = try TemporaryFolder()
         try await steps(in: folder)
         let checked = await run("config", "check", "--config", "sealbell.yaml", in: folder)
-        #expect(checked.status == .done, "\(checked.said)")
+        #expect(checked.status == .done, "\(checked.lines)")
         let state = folder.path + "/state"
         #expect(!FileManager.default.fileExists(atPath: state))
         try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: true)
         let again = await run("config", "check", "--config", "sealbell.yaml", in: folder)
         let doctor = await run("doctor", "--offline", "--config", "sealbell.yaml", in: folder)
-        #expect(again.said == checked.said)
+        #expect(again.lines == checked.lines)
         // The page's ports may be another program's on the machine that tests.
-        let faults = doctor.said.filter { $0.hasPrefix("FAULT") && !$0.contains(" ports ") }
-        #expect(faults.isEmpty, "\(doctor.said)")
+        let faults = doctor.lines.filter { $0.hasPrefix("FAULT") && !$0.contains(" ports ") }
+        #expect(faults.isEmpty, "\(doctor.lines)")
         #expect(try FileManager.default.contentsOfDirectory(atPath: state).isEmpty)
     }
 
@@ -69,11 +63,11 @@ struct SessionGuideTests {
         let path = SessionKeyFile.corePath(name, state: state)
         let kept = try readFile(path, limitBytes: 1_024)
         let sound = await run("config", "check", "--config", "sealbell.yaml", in: folder)
-        #expect(sound.status == .done, "\(sound.said)")
+        #expect(sound.status == .done, "\(sound.lines)")
         #expect(try readFile(path, limitBytes: 1_024) == kept)
         try writeFile(path, Array("broken".utf8), replacing: true)
         let broken = await run("config", "check", "--config", "sealbell.yaml", in: folder)
-        #expect(broken.status == .configuration && broken.said.contains { $0.contains(path) })
+        #expect(broken.status == .configuration && broken.lines.contains { $0.contains(path) })
         #expect(try readFile(path, limitBytes: 1_024) == Array("broken".utf8))
     }
 
@@ -85,7 +79,7 @@ struct SessionGuideTests {
         }
         let help = await run("device", "session", "subscribe", "--help", in: try TemporaryFolder())
         for option in page.matches(of: #/`?(--(?:state|service|server|onion-key|token-file))\b/#) {
-            #expect(help.said.joined().contains(option.1), "\(option.1)")
+            #expect(help.lines.joined().contains(option.1), "\(option.1)")
         }
     }
 }

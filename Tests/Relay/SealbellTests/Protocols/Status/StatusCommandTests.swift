@@ -12,41 +12,21 @@ import WireFormats
 
 @Suite("A member of Status on the command line", .timeLimit(.minutes(30)))
 struct StatusCommandTests {
-    private struct Person {
-        let folder: TemporaryFolder
-
-        init() throws { folder = try TemporaryFolder() }
-
-        var state: String { folder.path + "/member.json" }
-
-        func run(
-            _ words: String..., arguments: [String] = [], input: String = ""
-        ) async -> (status: Ending, out: [String], err: [String]) {
-            let (out, err) = (Lines(), Lines())
-            var facts = facts()
-            facts.workingDirectory = folder.path
-            var shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { err.add($0) })
-            shell.patience = LocalCall.patience
-            shell.input = { limit in Secret(Array(input.utf8.prefix(limit))) }
-            let status = await Sealbell.run(
-                ["device", "status"] + words + arguments + ["--state", "member.json"], shell)
-            return (status, out.all, err.all)
-        }
-    }
+    private static func person() throws -> CommandPerson { try CommandPerson("status", "member.json") }
 
     @Test("One registers, another sends, the push is opened, and servers forget")
     func life() async throws {
         try await RelayStage.with(RelayStage.status()) { stage in
             try await stage.run { relay in
                 try await relay.listens()
-                let (bob, alice) = (try Person(), try Person())
+                let (bob, alice) = (try Self.person(), try Self.person())
                 let server = try #require(relay.relay.publicKeys["main"]?.first)
                 let place = [
                     "--node", try #require(stage.sandbox.waku.clients.url), "--server", server, "--topic",
                     StatusMember.topic
                 ]
                 let token = Hex.encode(World.live.randomBytes(32))
-                try writeFile(bob.folder.path + "/token", Array("\(token)\n".utf8), replacing: true)
+                try bob.put("\(token)\n", at: "token")
                 let arrivals = stage.apns.subscribe(token: token)
                 let first = await bob.run("register", "--token-file", "token", arguments: place)
                 #expect(first.err == [] && first.status == .done)
@@ -84,7 +64,7 @@ struct StatusCommandTests {
 
     @Test("What it cannot do it says in a line, and what is wrong is not kept")
     func faults() async throws {
-        let person = try Person()
+        let person = try Self.person()
         let key = "0x04" + String(repeating: "1", count: 128)
         for words in [
             ["register"], ["register", "--node", "http://192.0.2.1:8645"], ["register", "--server", key],

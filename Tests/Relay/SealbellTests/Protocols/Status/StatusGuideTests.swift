@@ -68,18 +68,13 @@ struct StatusGuideTests {
         }
 
         /// Runs one command line of the page's, which may begin with what is piped into it, with patience.
-        func play(_ line: String) async -> (status: Ending, out: [String], err: [String]) {
+        func play(_ line: String) async -> CommandRun {
             let halves = line.components(separatedBy: " | ")
             let input = halves.count == 2 ? halves[0].replacing(#/^echo /#, with: "") + "\n" : ""
-            let (out, err) = (Lines(), Lines())
-            var facts = facts(home: folder.path)
-            facts.workingDirectory = folder.path
-            var shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { err.add($0) })
-            shell.patience = LocalCall.patience
-            shell.input = { limit in Secret(Array(input.utf8.prefix(limit))) }
             let words = (halves.last ?? "").split(separator: " ").map(String.init)
             #expect(words.first == "sealbell")
-            return (await Sealbell.run(Array(words.dropFirst()), shell), out.all, err.all)
+            return await .of(
+                Array(words.dropFirst()), in: folder.path, home: folder.path, input: input)
         }
 
         /// The page's third step; or its last configuration, where a gorush delivers.

@@ -155,7 +155,7 @@ struct AccountFormTests {
                     let answer = try await call(relay, server, .register, form)
                     ids.append(try #require(answer.json["device_id"]?.int64))
                 }
-                func why(_ id: Int64) async -> (status: Ending, out: [String], err: [String]) {
+                func why(_ id: Int64) async -> CommandRun {
                     await person.run("why", "device", "--realm", realm, "--device-id", String(id))
                 }
                 #expect(await why(ids[0]).out.first?.hasPrefix("live           apns, org.acme.chat") == true)

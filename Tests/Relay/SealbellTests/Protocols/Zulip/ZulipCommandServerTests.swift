@@ -13,7 +13,7 @@ struct ZulipCommandServerTests {
     private static let bouncer = Base64.text([UInt8](repeating: 9, count: 32))
     private static let other = Base64.text([UInt8](repeating: 11, count: 32))
 
-    private func join(_ person: ZulipPerson, _ url: String, _ more: String...) async -> ZulipPerson.Run {
+    private func join(_ person: ZulipPerson, _ url: String, _ more: String...) async -> CommandRun {
         await person.run(
             "join", url,
             arguments: ["--user", "ada@example.org", "--key", "k", "--app-id", "org.acme.chat"] + more)

@@ -11,9 +11,10 @@ import ZulipPush
 
 /// A person with a phone on the command line, beside an origin and the sandbox of its relay.
 struct ZulipPerson {
-    let folder: TemporaryFolder
+    private let person: CommandPerson
+    var folder: TemporaryFolder { person.folder }
 
-    init() throws { folder = try TemporaryFolder() }
+    init() throws { person = try CommandPerson("zulip") }
 
     /// - Parameter key: the user's, which is put into a file.
     init(_ running: RunningOrigin, key: String) throws {
@@ -28,33 +29,16 @@ struct ZulipPerson {
         ).write(state: stage.state)
     }
 
-    var state: String { folder.path + "/phone.json" }
+    var state: String { person.state }
     var marker: String { state + ".marker" }
 
-    func put(_ text: String, at name: String) throws {
-        try writeFile(folder.path + "/" + name, Array(text.utf8), replacing: true)
+    func put(_ text: String, at name: String) throws { try person.put(text, at: name) }
+
+    func run(_ words: String..., arguments: [String] = [], input: String = "") async -> CommandRun {
+        await person.run(words + arguments, input: input)
     }
 
-    struct Run {
-        let status: Ending
-        let out: [String]
-        let err: [String]
-        var all: String { (out + err).joined(separator: "\n") }
-    }
-
-    func run(_ words: String..., arguments: [String] = [], input: String = "") async -> Run {
-        let (out, err) = (Lines(), Lines())
-        var facts = facts()
-        facts.workingDirectory = folder.path
-        var shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { err.add($0) })
-        shell.patience = LocalCall.patience
-        shell.input = { limit in Secret(Array(input.utf8.prefix(limit))) }
-        let status = await Sealbell.run(
-            ["device", "zulip"] + words + arguments + ["--state", "phone.json"], shell)
-        return Run(status: status, out: out.all, err: err.all)
-    }
-
-    func join(_ running: RunningOrigin, _ more: String...) async throws -> Run {
+    func join(_ running: RunningOrigin, _ more: String...) async throws -> CommandRun {
         await run(
             "join", try Self.url(running),
             arguments: [
