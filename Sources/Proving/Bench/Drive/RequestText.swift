@@ -21,11 +21,11 @@ func requestText(
     return (head, body.reveal { Array($0) })
 }
 
-/// What a device of the kit has to say, whatever server its URL names.
+/// What a device or an origin of the kit has to say, whatever server its URL names; a path alone names none.
 func requestText(_ call: HTTPCall, host: String) -> RequestText {
     let parts = call.url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-    return requestText(
-        call.method, "/" + (parts.count > 3 ? parts[3] : ""), host: host, call.headers, call.body)
+    let path = call.url.hasPrefix("/") ? call.url : "/" + (parts.count > 3 ? parts[3] : "")
+    return requestText(call.method, path, host: host, call.headers, call.body)
 }
 
 extension ByteBuffer {

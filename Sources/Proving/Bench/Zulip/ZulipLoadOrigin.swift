@@ -60,10 +60,8 @@ struct ZulipLoadOrigin: LoadOrigin {
 
     private var name: String { "load-\(origin.id.prefix(8)).example.org" }
 
-    /// A call of the origin's as a request. The origin knows no relay, so a call's URL is its path.
-    private func request(_ call: HTTPCall) -> RequestText {
-        requestText(call.method, call.url, host: host, call.headers, call.body)
-    }
+    /// A call of the origin's as a request.
+    private func request(_ call: HTTPCall) -> RequestText { requestText(call, host: host) }
 
     /// `server/register`, then `server/analytics`: after them the relay knows server and realm (zulip.md
     /// §5.2, §5.3).
@@ -140,7 +138,8 @@ struct ZulipLoadOrigin: LoadOrigin {
         var writer = JSONWriter(reserving: 256 + targets.count * (contentBytes * 2 + 256))
         writer.beginObject()
         writer.member("realm_uuid", realm)
-        writer.beginArray("push_requests")
+        writer.key("push_requests")
+        writer.beginArray()
         for device in targets {
             let ciphertext = Base64.text(try seal(contentBytes))
             marks.append(ZulipLoad.mark(ofCiphertext: ciphertext))
@@ -180,7 +179,8 @@ struct ZulipLoadOrigin: LoadOrigin {
         } else {
             writer.member("fcm_priority", "high")
         }
-        writer.beginObject("payload")
+        writer.key("payload")
+        writer.beginObject()
         writer.key(form == .v12 ? "push_key_id" : "push_account_id")
         writer.int(Int64(device.number))
         writer.member("encrypted_data", ciphertext)
