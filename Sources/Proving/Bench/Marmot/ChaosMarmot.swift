@@ -176,18 +176,9 @@ final class ChaosMarmot: ChaosCompanion {
         let raw = device.kind == .apns ? try Hex.decode(Array(device.token.utf8)) : Array(device.token.utf8)
         let target = try DeviceTarget(device.kind == .apns ? .apns : .fcm, token: Secret(raw))
         let format = TokenFormat.allCases[trial(TokenFormat.allCases.count)]
-        let box = try TokenBox.encrypt(
-            target, to: pair.publicKey, format, ephemeral: .generate(world),
-            nonce: world.randomBytes(TokenBox.nonceBytes),
-            padding: world.randomBytes(TokenBox.paddingBytes(target, format) ?? 0))
-        let author = Secp256k1KeyPair.generate(world)
-        let rumor = NostrEvent.rumor(
-            kind: NostrKind.trigger, createdAt: world.now().seconds, tags: format.triggerTags,
-            content: try TriggerContent(format, [box]).serialized(), author: author.publicKey)
-        let wraps = try (0..<2).map { _ in
-            try GiftWrap.wrap(sealing: rumor, by: author, to: pair.publicKey, world: world)
-        }
-        let values = [raw, rumor.id, author.publicKey.bytes, box.reveal { Array($0.prefix(48)) }]
+        let box = try TokenBox.encrypt(target, to: pair.publicKey, format, world: world)
+        let (rumor, wraps) = try MarmotMaterial(pair, world: world).trigger([box], format, wraps: 2)
+        let values = [raw, rumor.id, rumor.pubkey.bytes, box.reveal { Array($0.prefix(48)) }]
         remember(device.token, values, wraps, life)
         for wrap in [wraps[0], wraps[0], wraps[1]] { nostr.inject(wrap) }
     }

@@ -2,7 +2,7 @@ import MarmotPush
 import PushModel
 import Secp256k1Keys
 
-/// What the measurement opens: made before the clock runs, each thing with keys of its own.
+/// A sender of triggers to one server, each thing with keys of its own.
 struct MarmotMaterial {
     /// A wrap as a Nostr relay hands it over.
     struct Wrap {
@@ -13,9 +13,10 @@ struct MarmotMaterial {
     let server: Secp256k1KeyPair
     private let world: World
 
-    init(world: World) {
+    /// - Parameter server: `nil`: one that is made anew.
+    init(_ server: Secp256k1KeyPair? = nil, world: World) {
         self.world = world
-        server = .generate(world)
+        self.server = server ?? .generate(world)
     }
 
     /// Encrypted tokens of one format: APNs tokens of 32 bytes.
@@ -26,16 +27,25 @@ struct MarmotMaterial {
         }
     }
 
-    /// Triggers of so many tokens, each from a one-time author, sealed and wrapped.
+    /// A trigger of a one-time author, and so many fresh wraps of it.
+    func trigger(
+        _ boxes: [Secret], _ format: TokenFormat, wraps: Int
+    ) throws -> (rumor: NostrEvent, wraps: [NostrEvent]) {
+        let author = Secp256k1KeyPair.generate(world)
+        let rumor = NostrEvent.rumor(
+            kind: NostrKind.trigger, createdAt: world.now().seconds, tags: format.triggerTags,
+            content: try TriggerContent(format, boxes).serialized(), author: author.publicKey)
+        let wraps = try (0..<wraps).map { _ in
+            try GiftWrap.wrap(sealing: rumor, by: author, to: server.publicKey, world: world)
+        }
+        return (rumor, wraps)
+    }
+
+    /// Triggers of so many tokens, each sealed and wrapped.
     func wraps(_ format: TokenFormat, tokens: Int, _ count: Int) throws -> [Wrap] {
-        try (0..<count).map { _ in
-            let author = Secp256k1KeyPair.generate(world)
-            let content = try TriggerContent(format, try boxes(format, tokens)).serialized()
-            let rumor = NostrEvent.rumor(
-                kind: NostrKind.trigger, createdAt: world.now().seconds, tags: format.triggerTags,
-                content: content, author: author.publicKey)
-            let wrap = try GiftWrap.wrap(sealing: rumor, by: author, to: server.publicKey, world: world)
-            return Wrap(text: wrap.serialized(), event: wrap)
+        try (0..<count).flatMap { _ in
+            try trigger(try boxes(format, tokens), format, wraps: 1).wraps
+                .map { Wrap(text: $0.serialized(), event: $0) }
         }
     }
 }
