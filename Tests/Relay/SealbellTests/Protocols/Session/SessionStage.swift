@@ -41,7 +41,7 @@ final class SessionPhone: Sendable {
     /// As the push service knows it.
     let token: String
     let watched: WatchedAccount
-    private let device: Mutex<SessionRoutine>
+    private let device: Mutex<SessionDevice>
 
     /// - Parameter key: of another phone's account; `nil`: a new user's.
     init(
@@ -51,9 +51,10 @@ final class SessionPhone: Sendable {
         let made = try key ?? SessionAccountKey(seed: Secret(World.live.randomBytes(32)))
         let hex = Hex.encode(World.live.randomBytes(32))
         let text = service == .firebase ? "c\(hex.prefix(20)):APA91b\(hex)\(hex)" : hex
-        var random = SystemRandomNumberGenerator()
-        var device = SessionRoutine(using: &random)
-        device.use(try SessionDeviceToken(service, Secret(text.utf8)))
+        var device = try SessionDevice(SessionServer(host: "127.0.0.1", key: nil))
+        let isTest = service == .apnsSandbox
+        try device.use(
+            token: service == .firebase ? .fcm(text) : .apns(hex: text, isTest ? .development : .production))
         let watched = try WatchedAccount(made, namespaces: namespaces, content: content)
         try device.watch(watched)
         (self.key, self.service, token, self.watched) = (made, service, text, watched)
@@ -63,60 +64,54 @@ final class SessionPhone: Sendable {
     var account: AccountID { key.account }
 
     /// Subscribes, or subscribes again.
+    ///
+    /// - Parameter cipher: of onion requests without nodes; `nil`: it is said in the clear.
     func subscribe(
         at relay: RunningRelay, by cipher: OnionCipher? = nil, now: UnixTime = World.live.now()
     ) async throws -> [SessionVerdict] {
-        let calls = try device.withLock { try $0.renewal(due: now) }
-        return try await settle(calls, at: relay, by: cipher, now: now)
+        let key = try cipher.map { _ in
+            try RelayKey(text: try #require(relay.relay.publicKeys["main"]?.first))
+        }
+        // The same phone, built for the way that is asked for.
+        var device = SessionDevice(
+            try SessionServer(host: "127.0.0.1", key: key), self.device.withLock(\.routine))
+        if let cipher { device.cipher = cipher }
+        let base = ServerURL(try #require(relay.urls["public"]))
+        let wire = KitWire(DirectWeb(base: base), patience: .seconds(600))
+        var (verdicts, random) = ([SessionVerdict](), SystemRandomNumberGenerator())
+        for call in device.due(at: now) {
+            let answer = await wire.answer(call)
+            verdicts += device.take(answer, to: call, at: now, using: &random).verdicts
+        }
+        self.device.withLock { [device] in $0 = device }
+        return verdicts
     }
 
     /// The account leaves the phone.
     func leave(
         at relay: RunningRelay, by cipher: OnionCipher? = nil, now: UnixTime = World.live.now()
     ) async throws -> [SessionVerdict] {
-        let calls = try device.withLock { device in
-            try device.leave(account, now: now)
-            return try device.renewal(due: now)
-        }
-        return try await settle(calls, at: relay, by: cipher, now: now)
-    }
-
-    private func settle(
-        _ calls: [SessionCall], at relay: RunningRelay, by cipher: OnionCipher?, now: UnixTime
-    ) async throws -> [SessionVerdict] {
-        var verdicts: [SessionVerdict] = []
-        for call in calls {
-            let answer = try await relay.answer(call, by: cipher)
-            var random = SystemRandomNumberGenerator()
-            verdicts += device.withLock { device in
-                device.settle(call.id, answer, now: now, using: &random).map(\.verdict)
-            }
-        }
-        return verdicts
+        try device.withLock { try $0.leave(account, at: now) }
+        return try await subscribe(at: relay, by: cipher, now: now)
     }
 
     /// The bodies that it would send now.
     func bodies(now: UnixTime = World.live.now()) throws -> [SessionCall] {
-        try device.withLock { try $0.renewal(due: now) }
+        var routine = device.withLock(\.routine)
+        return try routine.renewal(due: now)
     }
 
     /// What a delivery says to this phone.
-    func open(_ delivery: Delivery) throws -> SessionAction {
-        let push = try DeliveredPush(delivered: Secret(delivery.body))
-        return try device.withLock { try $0.open(push, now: World.live.now()) }
+    func open(_ delivery: Delivery) throws -> Opened<SessionMessage> {
+        try device.withLock { $0 }.open(Delivered(json: Secret(delivery.body)), at: World.live.now())
     }
 
     /// The message in a delivery, which must have it.
     func message(_ delivery: Delivery) throws -> (hash: String, text: String) {
-        switch try open(delivery) {
-        case .show(let message), .update(let message), .fetch(let message):
-            (message.hash, message.data?.reveal { String(decoding: $0, as: UTF8.self) } ?? "")
-        case .ignore(let reason): throw SessionFault.ignored(reason)
-        }
+        let message = try #require(try open(delivery).content)
+        return (message.hash, message.data?.reveal { String(decoding: $0, as: UTF8.self) } ?? "")
     }
 }
-
-enum SessionFault: Error { case ignored(SessionAction.Reason) }
 
 extension RunningRelay {
     private var onionKey: Secret {
@@ -132,19 +127,6 @@ extension RunningRelay {
         method: String = "POST"
     ) async throws -> LocalCall.Answer {
         try await door().ask(method, path, headers: headers, body: body)
-    }
-
-    /// Sends a call, as it is or inside an onion request without nodes.
-    func answer(_ call: SessionCall, by cipher: OnionCipher?) async throws -> SessionAnswer {
-        guard let cipher else {
-            let answer = try await session(call.endpoint.rawValue, call.body)
-            return SessionAnswer(status: answer.status, body: Secret(answer.body))
-        }
-        let server = try OnionServer(host: "127.0.0.1", key: onionKey)
-        var random = SystemRandomNumberGenerator()
-        let request = try server.request(call, through: [], cipher, using: &random)
-        let answer = try await session(request.path, request.body)
-        return try request.answer(status: answer.status, body: Secret(answer.body))
     }
 
     /// Sends anything inside an onion request.
