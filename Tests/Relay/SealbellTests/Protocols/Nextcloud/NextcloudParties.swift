@@ -39,50 +39,54 @@ final class TestCloud: Sendable {
             next += 1
             return next
         }
-        let phone = try CloudPhone(
-            kind, cloud.withLock { $0.account() }, relay: (relay.urls["public"] ?? "") + path, tokenID)
-        guard case .done = try await register(phone) else {
-            throw TestCloudFault.notRegistered
-        }
+        let phone = try CloudPhone(kind, url, relay: (relay.urls["public"] ?? "") + path, tokenID)
+        guard try await register(phone) == .active else { throw TestCloudFault.notRegistered }
         return phone
     }
 
     /// Registers a phone again, as at a start of the app after something seemed wrong.
-    func register(_ phone: CloudPhone) async throws -> NextcloudRoutine.Step {
-        var random = SystemRandomNumberGenerator()
+    func register(_ phone: CloudPhone) async throws -> DeviceStatus.State {
         var device = phone.device
-        var step = try device.register(
-            try NextcloudPushToken(phone.token), at: DemoCloud.capabilities(), .repair, now: World.live.now())
-        for _ in 0..<3 {
-            guard case .call(let call) = step else { break }
-            step = device.settle(try await answer(call, phone.tokenID), now: World.live.now(), using: &random)
-        }
+        try phone.played.tell(&device)
+        device.registerAgain()
         phone.device = device
-        return step
+        _ = try await work(phone)
+        return phone.device.status(at: World.live.now()).state
     }
 
     /// The account leaves the phone.
     func unregister(_ phone: CloudPhone) async throws -> [Int] {
-        var random = SystemRandomNumberGenerator()
-        let device = phone.device
-        var work = Unregistration(account: device.account, app: device.app)
-        var (statuses, isOver) = ([Int](), false)
-        for _ in 0..<2 {
-            let call = try #require(work.call(device.registration))
-            let answer = try await answer(call, phone.tokenID)
-            statuses.append(answer.status ?? 0)
-            isOver = work.settle(answer, now: World.live.now(), using: &random)
-        }
-        #expect(isOver)
+        var device = phone.device
+        try device.use(token: nil)
+        phone.device = device
+        let statuses = try await work(phone)
+        #expect(phone.device.isGone)
         return statuses
     }
 
-    private func answer(_ call: HTTPCall, _ tokenID: Int64) async throws -> CallAnswer {
-        if call.url.hasPrefix(url) {
-            told.withLock { $0.append(call.body.reveal { Array($0) }) }
-            return try cloud.withLock { try $0.answer(call, tokenID: tokenID, now: World.live.now()) }
+    /// Does what is due at a phone, at the server or at the relay.
+    ///
+    /// - Returns: statuses of the answers.
+    private func work(_ phone: CloudPhone) async throws -> [Int] {
+        var (device, statuses) = (phone.device, [Int]())
+        // Bound: what the server can do, its registration, the relay, and the relay once more with a proof.
+        for _ in 0..<4 {
+            for call in device.due(at: World.live.now()) {
+                let answer = try await answer(call, phone.tokenID)
+                statuses.append(answer.status ?? 0)
+                device.answered(answer, to: call, at: World.live.now())
+            }
         }
-        return try await send(call)
+        phone.device = device
+        return statuses
+    }
+
+    private func answer(_ call: Call, _ tokenID: Int64) async throws -> CallAnswer {
+        let http = try #require(call.http)
+        let own = try cloud.withLock { try $0.answer(call, tokenID: tokenID, now: World.live.now()) }
+        guard let own else { return try await send(http) }
+        told.withLock { $0.append(http.body.reveal { Array($0) }) }
+        return own
     }
 
     private func send(_ call: HTTPCall) async throws -> CallAnswer {
@@ -114,36 +118,32 @@ final class TestCloud: Sendable {
 
 enum TestCloudFault: Error { case notRegistered }
 
-/// An app on a phone, with an account.
+/// An app on a phone, with an account: the one that the command line plays, which keeps nothing here.
 final class CloudPhone: Sendable {
-    private let state: Mutex<NextcloudRoutine>
-    let token: Secret
+    let played: PlayedDevice
+    private let state: Mutex<NextcloudDevice>
     let tokenID: Int64
     /// Tokens as push services know them: of alerts, and of calls.
     let addresses: [String]
 
-    init(
-        _ kind: PlayedDevice.Kind, _ account: NextcloudAccount, relay: String, _ tokenID: Int64
-    ) throws {
-        token = kind.inventToken(.live)
+    init(_ kind: PlayedDevice.Kind, _ server: String, relay: String, _ tokenID: Int64) throws {
+        played = PlayedDevice(
+            kind, server: server, user: "ada", login: "ada@example.org",
+            appPassword: Secret("app-password".utf8), relay: relay.replacing("127.0.0.1", with: "localhost"),
+            token: kind.inventToken(.live), HeldFile(""))
         self.tokenID = tokenID
-        addresses = token.reveal { String(decoding: $0, as: UTF8.self) }.split(separator: " ").map {
-            String($0)
-        }
-        let build = NextcloudAppBuild(
-            proxyServer: relay.replacing("127.0.0.1", with: "localhost"), userAgent: kind.userAgent,
-            voip: kind.takesCalls ? .strict : .none)
-        state = Mutex(NextcloudRoutine(account: account, app: build, key: try .generate()))
+        addresses = played.token.word.split(separator: " ").map(String.init)
+        state = Mutex(try played.device())
     }
 
-    var device: NextcloudRoutine {
+    var device: NextcloudDevice {
         get { state.withLock(\.self) }
         set { state.withLock { $0 = newValue } }
     }
 
     /// What a delivery says to this phone.
     func open(_ delivery: Delivery) throws -> NextcloudContent? {
-        try device.open(try #require(SealedSubject(try Delivered(json: Secret(delivery.body)))))
+        try device.open(Delivered(json: Secret(delivery.body)), at: World.live.now()).content
     }
 
     func subject(_ delivery: Delivery) throws -> String? {
