@@ -1,6 +1,7 @@
 import Primitives
 import PushModel
 import SessionPush
+import Simulators
 import SwarmIngress
 import WireFormats
 
@@ -82,16 +83,7 @@ final class NoticeParts: Sendable {
     static func message(
         _ account: AccountID, namespace: Int16 = 0, bytes: Int, _ world: World
     ) -> StoragePush {
-        let now = world.now()
-        let data = Secret(world.randomBytes(bytes))
-        let hash = Blake2b.digest32 { hash in
-            hash.update(account.bytes)
-            hash.update(data)
-        }
-        return StoragePush(
-            account: account, hash: Secret(hash.reveal { Base64.encode($0) }.prefix(43)),
-            namespace: namespace,
-            timestamp: now, expiry: now + .seconds(14 * 86_400), data: data)
+        .written(Secret(world.randomBytes(bytes)), to: account, namespace: namespace, world)
     }
 
     /// Opens what the relay makes of a message, for what was sealed.

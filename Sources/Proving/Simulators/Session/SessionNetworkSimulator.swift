@@ -101,3 +101,19 @@ package final class SessionNetworkSimulator: Service {
     /// Notes from now on.
     package func notes() -> AsyncStream<SessionNote> { readers.stream() }
 }
+
+extension StoragePush {
+    /// A message that somebody writes to an account: of now, and kept for two weeks.
+    ///
+    /// - Parameter hash: by which storage servers know it; `nil`: 32 bytes that are drawn.
+    package static func written(
+        _ data: Secret, to account: AccountID, namespace: Int16 = 0, hash: String? = nil, _ world: World
+    ) -> StoragePush {
+        let now = world.now()
+        // Base64 of 32 bytes without its `=`.
+        let hash = hash ?? String(Base64.encode(world.randomBytes(32)).prefix(43))
+        return StoragePush(
+            account: account, hash: Secret(hash.utf8), namespace: namespace, timestamp: now,
+            expiry: now + .seconds(14 * 86_400), data: data)
+    }
+}

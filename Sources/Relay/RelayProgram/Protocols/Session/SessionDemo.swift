@@ -52,12 +52,7 @@ struct SessionDemo: PhonesDemo {
         // What two people say to each other is encrypted between them before it comes near a storage node.
         let text = Base64.text(world.randomBytes(120))
         let message = Secret(text.utf8)
-        let now = world.now()
-        let hash = Base64.text(world.randomBytes(32)).replacing("=", with: "")
-        network.store(
-            StoragePush(
-                account: account.account, hash: Secret(hash.utf8), namespace: 0, timestamp: now,
-                expiry: now + .seconds(14 * 86_400), data: message))
+        network.store(.written(message, to: account.account, world))
         let delivery = try await first(of: phone.deliveries)
         var opened: Secret?
         let push = try Delivered(json: Secret(delivery.body))

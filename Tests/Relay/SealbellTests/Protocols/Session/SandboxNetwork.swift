@@ -27,13 +27,10 @@ extension SessionNetworkSimulator {
     func store(
         _ text: String, for phone: SessionPhone, namespace: Int16 = 0, hash: String? = nil
     ) -> String {
-        let hash = hash ?? Base64.text(World.live.randomBytes(32)).replacing("=", with: "")
-        let now = World.live.now()
-        store(
-            StoragePush(
-                account: phone.account, hash: Secret(hash.utf8), namespace: namespace, timestamp: now,
-                expiry: now + .seconds(86_400), data: Secret(text.utf8)))
-        return hash
+        let push = StoragePush.written(
+            Secret(text.utf8), to: phone.account, namespace: namespace, hash: hash, .live)
+        store(push)
+        return push.hash.word
     }
 
     /// Returns when all storage nodes watch as many accounts.

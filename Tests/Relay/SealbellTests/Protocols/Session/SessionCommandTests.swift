@@ -40,12 +40,9 @@ struct SessionCommandTests {
                 #expect(Array(first.out.dropFirst()) == ["relay: HTTP 200", "subscribed"])
                 let account = try account(first.out)
                 try await network.watch(1)
-                let hash = Base64.text(World.live.randomBytes(32)).replacing("=", with: "")
-                let now = World.live.now()
-                network.store(
-                    StoragePush(
-                        account: account, hash: Secret(hash.utf8), namespace: 0, timestamp: now,
-                        expiry: now + .seconds(86_400), data: Secret("see you".utf8)))
+                let message = StoragePush.written(Secret("see you".utf8), to: account, .live)
+                network.store(message)
+                let hash = message.hash.word
                 let delivery = try await arrivals.next("a delivery")
                 let push = String(decoding: delivery.body, as: UTF8.self)
                 let opened = await person.run("open", input: push)
