@@ -24,7 +24,8 @@ struct ChaosMarmotTests {
     @Test("What a killed relay had may be lost, and is counted; a foreign device is not ours")
     func passes() {
         var sound = ledger()
-        #expect(sound.hasPassed && sound.lostAtKills == 1 && sound.woken == 1 && sound.told == 1)
+        #expect(sound.hasPassed && sound.verdict.lostByTheDead == 1)
+        #expect(sound.verdict.arrived == 1 && sound.verdict.ofTheLast == 1)
         let isOurs = sound.delivered("nobody's", at: moment)
         #expect(!isOurs)
     }
@@ -32,7 +33,7 @@ struct ChaosMarmotTests {
     @Test("What was begun under a relay that was killed before it was out is that relay's")
     func overtaken() {
         let overtaken = ledger { $0.published("overtaken", in: 0) }
-        #expect(overtaken.hasPassed && overtaken.lostAtKills == 2)
+        #expect(overtaken.hasPassed && overtaken.verdict.lostByTheDead == 2)
     }
 
     @Test(

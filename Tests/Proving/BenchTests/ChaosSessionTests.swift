@@ -27,17 +27,19 @@ struct ChaosSessionTests {
     @Test("What a dead relay was told may be lost, or sent twice under one name, and is counted")
     func passes() {
         let sound = ledger()
-        #expect(sound.hasPassed && sound.lostAtKills == 2 && sound.woken == 1 && sound.toldToTheLast == 1)
+        #expect(sound.hasPassed && sound.verdict.lostByTheDead == 2)
+        #expect(sound.verdict.arrived == 1 && sound.verdict.ofTheLast == 1)
         let doubled = ledger { ledger in
             for _ in 0..<2 { ledger.delivered(Self.old, id: "b") }
         }
-        #expect(doubled.hasPassed && doubled.doubledAtKills == 1 && doubled.lostAtKills == 1)
+        #expect(doubled.hasPassed && doubled.verdict.doubled == 1 && doubled.verdict.doubledWithoutCause == 0)
+        #expect(doubled.verdict.lostByTheDead == 1)
     }
 
     @Test("A phone whose subscription is not acknowledged yet may be woken, and is counted")
     func early() {
         let early = ledger { $0.delivered(Key(token: "new", hash: "last"), id: "c") }
-        #expect(early.hasPassed && early.early == 1)
+        #expect(early.hasPassed && early.book.foreignArrivals == 1)
     }
 
     @Test(

@@ -42,27 +42,27 @@ struct ChaosStatusTests {
     func passes() {
         let sound = ledger()
         #expect(sound.hasPassed)
-        #expect(sound.notifications == 3 && sound.taken == 2 && sound.failed == 1)
-        #expect(sound.toldToTheLast == 1 && sound.unpromised == 0 && sound.doubled == 0)
+        #expect(sound.verdict.pushes == 3 && sound.taken == 2 && sound.failed == 1)
+        #expect(sound.toldToTheLast == 1 && sound.verdict.unpromised == 0 && sound.verdict.doubled == 0)
     }
 
     @Test("What no answer came to may arrive, also after the relay that was asked, and is counted")
     func unpromised() {
         for moment in [100, Self.end + 900] {
             let early = ledger(Self.told("silent", nil, in: 0, arriving: [moment]))
-            #expect(early.hasPassed && early.unpromised == 1)
+            #expect(early.hasPassed && early.verdict.unpromised == 1)
         }
     }
 
     @Test("A push that was under way at a kill may arrive twice")
     func doubledAtKill() {
         let doubled = ledger(Self.told("twice", nil, in: 9_000, arriving: [9_500, Self.end + 300]))
-        #expect(doubled.hasPassed && doubled.doubled == 1)
+        #expect(doubled.hasPassed && doubled.verdict.doubled == 1)
         // What counts is when the kill began: the dead relay's words may be read late.
         var slow = ledger()
         slow.killed(.init(began: Self.at(12_000), ended: Self.at(18_000)))
         Self.told("twice", nil, in: 11_000, arriving: [11_500, 18_500])(&slow)
-        #expect(slow.doubledWithoutCause == 0 && slow.doubled == 1)
+        #expect(slow.verdict.doubledWithoutCause == 0 && slow.verdict.doubled == 1)
     }
 
     @Test("What has failed may be asked for again in other bytes, of the same relay and of a later one")
@@ -70,7 +70,7 @@ struct ChaosStatusTests {
         for begin in [1_000, Self.end + 1_000] {
             let insisting = ledger(
                 Self.told("refused", number: 2, .taken, in: begin, arriving: [begin + 100]))
-            #expect(insisting.hasPassed && insisting.unpromised == 0)
+            #expect(insisting.hasPassed && insisting.verdict.unpromised == 0)
         }
     }
 

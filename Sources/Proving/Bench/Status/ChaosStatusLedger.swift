@@ -22,21 +22,10 @@ struct ChaosStatusLedger: Sendable {
         var answers: [(outcome: Outcome, at: UnixTime)] = []
     }
 
-    /// One notification for one phone.
-    private struct Item: Sendable {
-        /// By the request's number.
-        var asks: [Int: Ask] = [:]
-        /// `id` is the `apns-id`, empty at FCM.
-        var arrivals: [(id: String, at: UnixTime)] = []
-
-        func has(_ outcome: Outcome) -> Bool {
-            asks.values.contains { $0.answers.contains { $0.outcome == outcome } }
-        }
-        var isOwed: Bool { has(.taken) }
-    }
-
-    private var items: [String: Item] = [:]
-    private var kills: [TrialFault] = []
+    /// What was taken is promised.
+    private var book = TrialLedger()
+    /// For each notification, those by the request's number.
+    private var asked: [String: [Int: Ask]] = [:]
     private(set) var asks = 0
     private(set) var registered = 0
     /// Registrations that were refused.
@@ -55,7 +44,7 @@ struct ChaosStatusLedger: Sendable {
     mutating func wasUnanswered() { unanswered += 1 }
     mutating func wasNeverAnswered() { neverAnswered += 1 }
     mutating func couldNotRead() { unreadable += 1 }
-    mutating func killed(_ kill: TrialFault) { kills.append(kill) }
+    mutating func killed(_ kill: TrialFault) { book.happened(kill) }
 
     mutating func waited(isListening: Bool) {
         awaited += 1
@@ -67,125 +56,118 @@ struct ChaosStatusLedger: Sendable {
     ///   - number: the request's; each has another.
     mutating func asked(_ marks: [String], number: Int, at moment: UnixTime) {
         asks += 1
-        for mark in marks { items[mark, default: Item()].asks[number] = Ask(at: moment) }
+        // One that is asked for again has its arrivals still.
+        book.asked(marks.filter { asked[$0] == nil }, of: "status")
+        for mark in marks { asked[mark, default: [:]][number] = Ask(at: moment) }
     }
 
     /// - Parameter moment: when the report was sealed.
     mutating func answered(_ mark: String, number: Int, _ outcome: Outcome, at moment: UnixTime) {
-        guard items[mark]?.asks[number] != nil else { return couldNotRead() }
-        items[mark]?.asks[number]?.answers.append((outcome, moment))
+        guard asked[mark]?[number] != nil else { return couldNotRead() }
+        asked[mark]?[number]?.answers.append((outcome, moment))
+        if outcome == .taken { book.acknowledged([mark]) }
     }
 
     mutating func delivered(_ mark: String, id: String, at moment: UnixTime) {
-        guard items[mark] != nil else { return couldNotRead() }
-        items[mark]?.arrivals.append((id, moment))
+        if !book.arrived(mark, TrialArrival(id: id, at: moment)) { couldNotRead() }
     }
 
     /// What the request was answered first, of this notification; `nil`: nothing yet.
-    func outcome(of mark: String, number: Int) -> Outcome? {
-        items[mark]?.asks[number]?.answers.first?.outcome
-    }
+    func outcome(of mark: String, number: Int) -> Outcome? { asked[mark]?[number]?.answers.first?.outcome }
 
     // MARK: Judgement
 
-    /// The relay that was up, counted from 0.
-    private func life(of moment: UnixTime) -> Int { kills.count { $0.ended < moment } }
-    private func count(_ isCounted: (Item) -> Bool) -> Int { items.values.count(where: isCounted) }
-
-    var notifications: Int { items.count }
-    var taken: Int { count(\.isOwed) }
-    var failed: Int { count { $0.has(.failed) } }
-    var wrong: Int { count { $0.has(.wrong) } }
     /// Reported as taken, and never arrived.
-    var missing: Int { count { $0.isOwed && $0.arrivals.isEmpty } }
-    /// Allowed: a relay was killed before it could report.
-    var unpromised: Int { count { !$0.isOwed && !$0.arrivals.isEmpty } }
+    var missing: Int { book.missing }
+    var verdict: TrialVerdict { TrialVerdict(book) }
+
+    /// The relay that was up, counted from 0.
+    private func life(of moment: UnixTime) -> Int { book.faults.count { $0.ended < moment } }
+
+    private func count(_ outcome: Outcome) -> Int {
+        asked.values.count { asks in
+            asks.values.contains { $0.answers.contains { $0.outcome == outcome } }
+        }
+    }
+    var taken: Int { count(.taken) }
+    var failed: Int { count(.failed) }
+    var wrong: Int { count(.wrong) }
     var toldToTheLast: Int {
-        count { $0.isOwed && $0.asks.values.allSatisfy { life(of: $0.at) == kills.count } }
+        asked.count { mark, asks in
+            book.items[mark]?.isPromised == true
+                && asks.values.allSatisfy { life(of: $0.at) == book.faults.count }
+        }
     }
 
     /// Reported as failed, and sent all the same.
-    var sentAndFailed: Int {
-        count { isSentAndFailed($0) }
-    }
+    var sentAndFailed: Int { asked.count { isSentAndFailed($0.key, $0.value) } }
 
-    private func isSentAndFailed(_ item: Item) -> Bool {
-        item.arrivals.contains { !isExplained($0.at, item) } || hasFailedAfterArrival(item)
+    private func isSentAndFailed(_ mark: String, _ asks: [Int: Ask]) -> Bool {
+        let moments = book.items[mark]?.arrivals.map(\.at) ?? []
+        return moments.contains { !isExplained($0, asks) } || hasFailedAfter(moments, asks)
     }
 
     /// Whether some request can have led to what arrived then: one that had not been reported as failed.
-    private func isExplained(_ arrival: UnixTime, _ item: Item) -> Bool {
-        item.asks.values.contains { ask in
+    private func isExplained(_ arrival: UnixTime, _ asks: [Int: Ask]) -> Bool {
+        asks.values.contains { ask in
             ask.at <= arrival && !ask.answers.contains { $0.outcome == .failed && $0.at < arrival }
         }
     }
 
     /// Where nothing but one request was said: what had been sent was reported as failed.
-    private func hasFailedAfterArrival(_ item: Item) -> Bool {
-        guard item.asks.count == 1, let ask = item.asks.values.first else { return false }
+    private func hasFailedAfter(_ arrivals: [UnixTime], _ asks: [Int: Ask]) -> Bool {
+        guard asks.count == 1, let ask = asks.values.first else { return false }
         return ask.answers.contains { answer in
-            answer.outcome == .failed && item.arrivals.contains { $0.at <= answer.at }
+            answer.outcome == .failed && arrivals.contains { $0 <= answer.at }
         }
     }
 
-    var doubled: Int { count { $0.arrivals.count > 1 } }
-    /// Doubles with no kill between the two arrivals, or one sent long before it.
-    var doubledWithoutCause: Int { count { isDoubledWithoutCause($0) } }
-
-    private func isDoubledWithoutCause(_ item: Item) -> Bool {
-        let moments = item.arrivals.map(\.at).sorted()
-        return zip(moments, moments.dropFirst()).contains { first, second in
-            let next = kills.filter { $0.ended >= first }.min { $0.ended < $1.ended }
-            guard let next, next.ended <= second else { return true }
-            return next.began.since(first) > TrialFault.inFlightSpan
-        }
-    }
-
-    /// What became of one that was lost, doubled without cause, or sent and failed, for who looks for the
-    /// reason: milliseconds from its first arrival on, or from when it was asked for, each with the relay's
-    /// number.
+    /// What became of one that was lost, or sent and failed, for who looks for the reason: milliseconds from
+    /// its first arrival on, or from when it was asked for, each with the relay's number.
     private var example: String? {
-        let items = items.values
-        guard
-            let item = items.first(where: { $0.isOwed && $0.arrivals.isEmpty })
-                ?? items.first(where: { isDoubledWithoutCause($0) })
-                ?? items.first(where: { !$0.arrivals.isEmpty && isSentAndFailed($0) }),
-            let first = item.arrivals.map(\.at).min() ?? item.asks.values.map(\.at).min()
-        else { return nil }
+        func isOdd(_ mark: String, _ asks: [Int: Ask]) -> Bool {
+            book.items[mark].map(book.isMissing) == true || isSentAndFailed(mark, asks)
+        }
+        guard let (mark, asks) = asked.first(where: { isOdd($0.key, $0.value) }),
+            let arrivals = book.items[mark]?.arrivals,
+            let first = arrivals.map(\.at).min() ?? asks.values.map(\.at).min()
+        else { return verdict.example }
         func tell(_ moment: UnixTime) -> String {
             "\(moment.since(first).wholeMilliseconds)@\(life(of: moment))"
         }
-        let asks = item.asks.sorted { $0.key < $1.key }.map { _, ask in
+        let told = asks.sorted { $0.key < $1.key }.map { _, ask in
             "asked \(tell(ask.at))" + ask.answers.map { ", \($0.outcome) \(tell($0.at))" }.joined()
         }
-        let names = Set(item.arrivals.map(\.id)).count
-        let arrivals = item.arrivals.map { tell($0.at) }.joined(separator: ", ")
-        let near = kills.map { $0.began.since(first).wholeMilliseconds }.filter { abs($0) < 20_000 }
-        return "arrived \(arrivals) under \(names) names; \(asks.joined(separator: "; ")); kills \(near)"
+        let names = Set(arrivals.map(\.id)).count
+        let came = arrivals.map { tell($0.at) }.joined(separator: ", ")
+        let near = book.faults.map { $0.began.since(first).wholeMilliseconds }.filter { abs($0) < 20_000 }
+        return "arrived \(came) under \(names) names; \(told.joined(separator: "; ")); kills \(near)"
     }
 
     var hasPassed: Bool {
-        missing == 0 && sentAndFailed == 0 && doubledWithoutCause == 0 && wrong == 0 && refused == 0
-            && neverAnswered == 0 && unreadable == 0 && registered > 0 && toldToTheLast > 0 && failed > 0
-            && awaited > 0 && listening == awaited
+        let verdict = verdict
+        return verdict.lost == 0 && sentAndFailed == 0 && verdict.doubledWithoutCause == 0 && wrong == 0
+            && book.unbooked == 0 && refused == 0 && neverAnswered == 0 && unreadable == 0 && registered > 0
+            && toldToTheLast > 0 && failed > 0 && awaited > 0 && listening == awaited
     }
 
     func write(to report: inout BenchReport) {
+        let verdict = verdict
         report.add("status_registered", registered)
         report.add("status_registrations_refused", refused)
-        report.add("status_notifications", notifications)
+        report.add("status_notifications", verdict.pushes)
         report.add("status_requests", asks)
         report.add("status_requests_repeated_for_want_of_an_answer", unanswered)
         report.add("status_never_answered", neverAnswered)
         report.add("status_reported_as_taken", taken)
-        report.add("status_lost", missing)
+        report.add("status_lost", verdict.lost)
         report.add("status_reported_as_failed", failed)
         report.add("status_sent_and_failed", sentAndFailed)
         report.add("status_reported_wrongly", wrong)
-        report.add("status_doubled", doubled)
-        report.add("status_doubled_without_cause", doubledWithoutCause)
+        report.add("status_doubled", verdict.doubled)
+        report.add("status_doubled_without_cause", verdict.doubledWithoutCause)
         if let example { report.add("status_example", .text(example)) }
-        report.add("status_arrived_unpromised", unpromised)
+        report.add("status_arrived_unpromised", verdict.unpromised)
         report.add("status_told_to_the_last", toldToTheLast)
         report.add("status_starts_awaited", awaited)
         report.add("status_starts_listening", listening)
