@@ -44,20 +44,15 @@ package final class ChaosTrial: Sendable {
         for kind in companionKinds { companions.append(try await kind.init(setting)) }
         let database = plan.store == .postgres ? try await makeDatabase() : nil
         let stage = try makeStage(service, companions, database)
-        let outcome: ChaosOutcome
-        do {
-            outcome = try await trial(
-                Parts(stage: stage, service: service, companions: companions, database: database), group)
-        } catch {
+        let parts = Parts(stage: stage, service: service, companions: companions, database: database)
+        let outcome = try await ending {
             await stage.kill()
             await service.stop()
             for companion in companions { await companion.stop() }
             await database?.end()
-            throw error
+        } after: {
+            try await trial(parts, group)
         }
-        await database?.end()
-        await service.stop()
-        for companion in companions { await companion.stop() }
         let ledger = shared.ledger { $0 }
         if let trace = plan.trace {
             let names = SentNames(try KeyFile.read("\(stage.plan.keys)/storage.keys"))
@@ -120,13 +115,9 @@ package final class ChaosTrial: Sendable {
         if let cuts = plan.powerCuts { try await restart(parts, cuts) }
         if plan.trace != nil { shared.ledger { $0.keepsAnswers = true } }
         let collect: TrialRun.Part = { try await self.shared.collect([service], self.loads, companions) }
-        let callers = (0..<plan.workers).map { number -> TrialRun.Part in
+        let callers = shared.callers(plan.workers, plan.manners, group) { number in
             let place = ChaosPlan.place(ofCaller: number, among: loads.count)
-            let (load, origin, eventLoop) = (loads[place], origins[place], group.next())
-            return {
-                var caller = TrialCaller(self.shared, load, origin, self.plan.manners, eventLoop)
-                try await caller.ask()
-            }
+            return (loads[place], origins[place])
         }
         return try await shared.live(
             watchers: [collect]

@@ -48,13 +48,8 @@ package final class ClusterTrial: Sendable {
         let stage = try await ClusterStage.start(
             run, plan.store, executables: executables, isCut: scenario == .cut, directory: directory,
             group: group)
-        do {
-            let outcome = try await live(through: scenario, run, stage, group)
-            await stage.end()
-            return outcome
-        } catch {
-            await stage.end()
-            throw error
+        return try await ending { await stage.end() } after: {
+            try await live(through: scenario, run, stage, group)
         }
     }
 
@@ -63,17 +58,10 @@ package final class ClusterTrial: Sendable {
         _ group: any EventLoopGroup
     ) async throws -> ClusterOutcome {
         let origin = try await stage.makeOrigin(run, devices: plan.devices)
-        let (loads, manners) = ([RelayPlan.load], plan.manners)
-        let callers = (0..<plan.workers).map { _ -> TrialRun.Part in
-            let eventLoop = group.next()
-            return {
-                var caller = TrialCaller(run, loads[0], origin, manners, eventLoop)
-                try await caller.ask()
-            }
-        }
+        let loads = [RelayPlan.load]
         return try await run.live(
             watchers: [{ try await run.collect(stage.services, loads) }, { try await run.weigh() }],
-            callers: callers
+            callers: run.callers(plan.workers, plan.manners, group) { _ in (loads[0], origin) }
         ) {
             try await ClusterFaults(plan: plan, run: run, stage: stage).happen(scenario)
         } after: {

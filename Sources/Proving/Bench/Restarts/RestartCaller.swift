@@ -24,10 +24,11 @@ struct RestartCaller {
         while !trial.shared.isEnding {
             let request = try trial.shared.makeRequest(
                 RelayPlan.load, origin, mostItems: RestartPlan.mostItems)
-            let (began, turn) = (trial.shared.world.instant(), trial.turn)
+            let (began, turn) = (trial.shared.world.instant(), trial.note { $0.turn })
             let end = await call(request.bytes)
             if end == .taken { trial.shared.ledger { $0.acknowledged(request.marks) } }
-            trial.note(end, in: trial.shared.world.instant() - began, across: trial.turn != turn)
+            let span = trial.shared.world.instant() - began
+            trial.note { $0.called(end, in: span, across: $0.turn != turn) }
             try await trial.shared.pause(milliseconds: trial.shared.random.below(max(1, pause)))
         }
         connection?.close()
@@ -35,20 +36,10 @@ struct RestartCaller {
 
     private mutating func call(_ request: ByteBuffer) async -> RestartLedger.End {
         if let kept = connection, await kept.standing().hasEnded {
-            trial.ended(withAnswer: false)
+            trial.note { $0.endedQuietly += 1 }
             connection = nil
         }
-        let connection: CallConnection
-        if let kept = self.connection {
-            connection = kept
-        } else {
-            do throws(BenchError) {
-                connection = try await CallConnection.connect(
-                    host: "127.0.0.1", port: trial.port, eventLoop: eventLoop)
-            } catch {
-                return .refused
-            }
-        }
+        guard let connection = await standing() else { return .refused }
         self.connection = keeps ? connection : nil
         guard let reply = await connection.ask(request, within: RestartPlan.patience) else {
             self.connection = nil
@@ -56,9 +47,17 @@ struct RestartCaller {
         }
         if reply.closes {
             self.connection = nil
-            if keeps { trial.ended(withAnswer: true) }
+            if keeps { trial.note { $0.endedWithAnswer += 1 } }
         }
         if !keeps { connection.close() }
-        return reply.status == 200 ? .taken : .otherStatus(reply.status)
+        return reply.status == 200 ? .taken : .otherStatus
+    }
+
+    /// The kept connection, or a new one; `nil` where there is none.
+    private func standing() async -> CallConnection? {
+        guard connection == nil, let address = trial.shared.address else { return connection }
+        // Who gets none was refused, and that is counted.
+        return try? await CallConnection.connect(
+            host: address.host, port: address.port, eventLoop: eventLoop)
     }
 }

@@ -18,31 +18,18 @@ package final class RestartTrial: Sendable {
     let plan: RestartPlan
     let shared: TrialRun
     private let say: @Sendable (String) -> Void
-    private let state: Mutex<State>
-
-    private struct State: Sendable {
-        var ledger = RestartLedger()
-        var port = 0
-        /// Grows at each stop and at each start.
-        var turn = 0
-    }
+    private let state = Mutex(RestartLedger())
 
     /// - Parameter say: takes a line of progress now and then.
     package init(_ plan: RestartPlan, say: @escaping @Sendable (String) -> Void) {
         self.plan = plan
         self.say = say
         shared = TrialRun(seed: plan.seed)
-        state = Mutex(State())
     }
 
-    var port: Int { state.withLock(\.port) }
-    var turn: Int { state.withLock(\.turn) }
-
-    func note(_ end: RestartLedger.End, in span: Duration, across isAcross: Bool) {
-        state.withLock { $0.ledger.called(end, in: span, across: isAcross) }
+    func note<Result: Sendable>(_ change: (inout RestartLedger) -> Result) -> Result {
+        state.withLock { change(&$0) }
     }
-
-    func ended(withAnswer: Bool) { state.withLock { $0.ledger.ended(withAnswer: withAnswer) } }
 
     /// - Returns: the report, and whether every call was answered.
     /// - Throws: `BenchError` when the trial could not be made.
@@ -59,29 +46,24 @@ package final class RestartTrial: Sendable {
             close(socket)
             relay.port = port
         }
-        state.withLock { $0.port = port }
         let stage = try RelayStage(relay, world: shared.world)
-        do {
-            try await trial(stage, service, group)
-        } catch {
+        try await ending {
             await stage.kill()
             await service.stop()
-            throw error
+        } after: {
+            try await trial(stage, service, port, group)
         }
-        await service.stop()
-        let (missing, doubled) = shared.ledger { ledger in
-            (ledger.missing, ledger.items.values.count { $0.arrivals.count > 1 })
-        }
-        return state.withLock { $0.ledger.report(plan, missing: missing, doubled: doubled) }
+        return note { [verdict = TrialVerdict(shared.ledger { $0 })] in $0.report(plan, verdict) }
     }
 
     private func trial(
-        _ stage: RelayStage, _ service: ChaosService, _ group: any EventLoopGroup
+        _ stage: RelayStage, _ service: ChaosService, _ port: Int, _ group: any EventLoopGroup
     ) async throws {
         try stage.launch()
         var address = try await stage.ready(within: RelayStage.startSpan)
-        // A socket that was handed over is known here alone.
+        // A socket that was handed over is known here alone; the relay is asked there at all times.
         (address.host, address.port) = ("127.0.0.1", port)
+        shared.address = address
         let origin = try await stage.signUp(
             apns: plan.devices, at: [service], through: address, group.next())
         let callers = (0..<(plan.kept + plan.fresh)).map { index -> TrialRun.Part in
@@ -109,15 +91,12 @@ package final class RestartTrial: Sendable {
         for number in 1...max(1, plan.restarts) {
             try await shared.pause(milliseconds: 50 + shared.random.below(250))
             let began = shared.world.instant()
-            state.withLock { $0.turn += 1 }
+            note { $0.turn += 1 }
             guard await stage.stop(within: RestartPlan.stopSpan) == 0 else { throw BenchError(.processFault) }
             let span = shared.world.instant() - began
             try stage.launch()
             _ = try await stage.ready(within: RelayStage.startSpan)
-            state.withLock { state in
-                state.turn += 1
-                state.ledger.restarted(stoppedIn: span)
-            }
+            note { $0.restarted(stoppedIn: span) }
             if number % 20 == 0 { say("\(number) restarts, \(shared.ledger { $0.requests }) calls") }
         }
     }

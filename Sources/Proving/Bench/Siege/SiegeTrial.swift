@@ -34,23 +34,16 @@ package final class SiegeTrial: Sendable {
         try plan.check()
         let authority = try CertificateAuthority()
         let service = try await ChaosService(authority: authority, group: group)
+        let setting = ChaosSetting(
+            service: service, authority: authority, bundle: RelayPlan.bundle, world: world, group: group)
         var parties: [any SiegeParty] = []
-        do {
-            let setting = ChaosSetting(
-                service: service, authority: authority, bundle: RelayPlan.bundle, world: world, group: group)
+        return try await ending {
+            await service.stop()
+            for party in parties { await party.stop() }
+        } after: {
             for kind in BenchProtocols.standard.sieges { parties.append(try await kind.init(setting)) }
-            let report = try await siege(service, parties)
-            await stop(service, parties)
-            return report
-        } catch {
-            await stop(service, parties)
-            throw error
+            return try await siege(service, parties)
         }
-    }
-
-    private func stop(_ service: ChaosService, _ parties: [any SiegeParty]) async {
-        await service.stop()
-        for party in parties { await party.stop() }
     }
 
     private func siege(
@@ -64,11 +57,8 @@ package final class SiegeTrial: Sendable {
         relay.pushesPerMinute = SiegePlan.pushesPerMinute
         relay.wrapper = ["/usr/bin/prlimit", "--nofile=\(SiegePlan.openFiles):\(SiegePlan.openFiles)"]
         let stage = try RelayStage(relay, world: world)
-        do {
-            return SiegeLedger.report(try await siege(stage, service, attacks), plan)
-        } catch {
-            await stage.kill()
-            throw error
+        return try await ending { await stage.kill() } after: {
+            SiegeLedger.report(try await siege(stage, service, attacks), plan)
         }
     }
 

@@ -121,6 +121,22 @@ final class TrialRun: Sendable {
         }
     }
 
+    /// Callers of the same manners.
+    ///
+    /// - Parameter asks: in which protocol, and as whom, by the caller's number.
+    func callers(
+        _ count: Int, _ manners: TrialCaller.Manners, _ group: any EventLoopGroup,
+        _ asks: (Int) -> (any LoadProtocol, any LoadOrigin)
+    ) -> [Part] {
+        (0..<count).map { number in
+            let ((load, origin), eventLoop) = (asks(number), group.next())
+            return {
+                var caller = TrialCaller(self, load, origin, manners, eventLoop)
+                try await caller.ask()
+            }
+        }
+    }
+
     /// One request for some of an origin's devices, booked before anybody is asked.
     ///
     /// - Parameter mostItems: pushes in it, one to this many.
