@@ -1,6 +1,5 @@
 import ArgumentParser
 import Bench
-import PushModel
 import RelayProgram
 
 /// `sealbell-bench chaos`.
@@ -21,17 +20,10 @@ struct BenchChaosCommand: SealbellCommand {
     @Option(help: "sqlite or postgres.")
     var store = ChaosPlan.Store.sqlite
 
-    @Option(help: "Seed of the plan; timing still differs between runs.")
-    var seed: UInt64?
+    @OptionGroup var seed: SeedOption
 
     @Option(help: "Callers that ask at the same time.")
     var workers = 8
-
-    @Option(
-        help: ArgumentHelp(
-            "A directory for the trial's files, kept afterwards; by default a temporary one.",
-            valueName: "directory"))
-    var keep: String?
 
     @Option(help: ArgumentHelp("Power cuts in place of kills: the preloaded shim.", valueName: "file"))
     var shim: String?
@@ -60,8 +52,7 @@ struct BenchChaosCommand: SealbellCommand {
             """)
     var dangerSynchronousNormal = false
 
-    @Flag(help: "Answer in JSON.")
-    var json = false
+    @OptionGroup var options: TrialOptions
 
     func validate() throws {
         if (shim == nil) != (cut == nil) { throw ValidationError("--shim and --cut go together.") }
@@ -73,9 +64,8 @@ struct BenchChaosCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        try await inTrialDirectory("chaos", kept: keep, shell) { directory in
-            let plan = try plan(shell, directory)
-            return conclude(try await ChaosTrial(plan, say: shell.err).run(), json: json, shell)
+        try await options.run("chaos", shell) { directory in
+            try await ChaosTrial(try plan(shell, directory), say: shell.err).run()
         }
     }
 
@@ -83,7 +73,7 @@ struct BenchChaosCommand: SealbellCommand {
         let here = shell.facts.workingDirectory
         var plan = ChaosPlan(
             executable: try relayExecutable(shell), directory: directory,
-            seed: seed ?? shell.world.random() >> 32)
+            seed: seed.value(shell))
         plan.store = store
         plan.kills = kills
         plan.workers = workers

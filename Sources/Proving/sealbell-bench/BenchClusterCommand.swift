@@ -1,6 +1,5 @@
 import ArgumentParser
 import Bench
-import PushModel
 import RelayProgram
 
 /// `sealbell-bench cluster`.
@@ -42,8 +41,7 @@ struct BenchClusterCommand: SealbellCommand {
     @Option(help: "Pushes a second that the load aims at.")
     var rate = 200
 
-    @Option(help: "Seed of the plan; timing still differs between runs.")
-    var seed: UInt64?
+    @OptionGroup var seed: SeedOption
 
     @Option(
         help: ArgumentHelp(
@@ -51,14 +49,7 @@ struct BenchClusterCommand: SealbellCommand {
             valueName: "file"))
     var older: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "A directory for the trial's files, kept afterwards; by default a temporary one.",
-            valueName: "directory"))
-    var keep: String?
-
-    @Flag(help: "Answer in JSON, a line for each scenario.")
-    var json = false
+    @OptionGroup var options: TrialOptions
 
     func validate() throws {
         guard (1...3_600).contains(stall), (1...3_600).contains(away) else {
@@ -67,9 +58,11 @@ struct BenchClusterCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        try await inTrialDirectory("cluster", kept: keep, shell) { directory in
+        try await inTrialDirectory("cluster", kept: options.keep, shell) { directory in
             let plan = try plan(shell, directory)
-            let hasPassed = try await ClusterTrial(plan, say: shell.err).run { tell($0, json: json, shell) }
+            let hasPassed = try await ClusterTrial(plan, say: shell.err).run {
+                tell($0, json: options.json, shell)
+            }
             return hasPassed ? .done : .failed
         }
     }
@@ -78,7 +71,7 @@ struct BenchClusterCommand: SealbellCommand {
         let here = shell.facts.workingDirectory
         var plan = ClusterPlan(
             executable: try relayExecutable(shell), directory: directory,
-            seed: seed ?? shell.world.random() >> 32)
+            seed: seed.value(shell))
         if !scenarios.isEmpty { plan.scenarios = scenarios }
         plan.store = store
         plan.relays = relays

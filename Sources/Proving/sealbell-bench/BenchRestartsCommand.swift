@@ -1,6 +1,5 @@
 import ArgumentParser
 import Bench
-import PushModel
 import RelayProgram
 
 /// `sealbell-bench restarts`.
@@ -25,20 +24,12 @@ struct BenchRestartsCommand: SealbellCommand {
     @Option(help: "Callers that make a connection for each call.")
     var fresh = 8
 
-    @Option(help: "Seed of the plan; timing still differs between runs.")
-    var seed: UInt64?
+    @OptionGroup var seed: SeedOption
 
     @Flag(help: "No socket is handed over, to show that the trial can fail.")
     var withoutSocket = false
 
-    @Option(
-        help: ArgumentHelp(
-            "A directory for the trial's files, kept afterwards; by default a temporary one.",
-            valueName: "directory"))
-    var keep: String?
-
-    @Flag(help: "Answer in JSON.")
-    var json = false
+    @OptionGroup var options: TrialOptions
 
     func validate() throws {
         guard (1...100_000).contains(restarts), (1...256).contains(kept), (1...256).contains(fresh) else {
@@ -47,15 +38,15 @@ struct BenchRestartsCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        try await inTrialDirectory("restarts", kept: keep, shell) { directory in
+        try await options.run("restarts", shell) { directory in
             var plan = RestartPlan(
                 executable: try relayExecutable(shell), directory: directory,
-                seed: seed ?? shell.world.random() >> 32)
+                seed: seed.value(shell))
             plan.restarts = restarts
             plan.kept = kept
             plan.fresh = fresh
             plan.handsSocketOver = !withoutSocket
-            return conclude(try await RestartTrial(plan, say: shell.err).run(), json: json, shell)
+            return try await RestartTrial(plan, say: shell.err).run()
         }
     }
 }

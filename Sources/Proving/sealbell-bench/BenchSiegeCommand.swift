@@ -1,6 +1,5 @@
 import ArgumentParser
 import Bench
-import PushModel
 import RelayProgram
 
 /// `sealbell-bench siege`.
@@ -37,17 +36,10 @@ struct BenchSiegeCommand: SealbellCommand {
             valueName: "name"))
     var attack: [String] = []
 
-    @Option(
-        help: ArgumentHelp(
-            "A directory for the trial's files, kept afterwards; by default a temporary one.",
-            valueName: "directory"))
-    var keep: String?
-
     @Option(help: "Path of another build to attack; by default this one.")
     var relay: String?
 
-    @Flag(help: "Answer in JSON.")
-    var json = false
+    @OptionGroup var options: TrialOptions
 
     func validate() throws {
         guard (0.1...3_600).contains(seconds), (1...256).contains(callers) else {
@@ -57,13 +49,12 @@ struct BenchSiegeCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         _ = ProcessLimits.raiseOpenFiles()
-        return try await inTrialDirectory("siege", kept: keep, shell) { directory in
+        return try await options.run("siege", shell) { directory in
             var plan = SiegePlan(executable: try relay ?? relayExecutable(shell), directory: directory)
             plan.seconds = seconds
             plan.callers = callers
             plan.attacks = attack
-            return conclude(
-                try await SiegeTrial(plan, world: shell.world, say: shell.err).run(), json: json, shell)
+            return try await SiegeTrial(plan, world: shell.world, say: shell.err).run()
         }
     }
 }
