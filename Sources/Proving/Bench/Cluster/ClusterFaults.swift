@@ -34,6 +34,13 @@ struct ClusterFaults: Sendable {
     /// The push services fail now and then, so that there is something owed to take over.
     private func misbehave() { for service in stage.services { service.misbehave(random) } }
 
+    /// - Returns: the moment from which on service is waited for.
+    private func begin() -> UnixTime {
+        let began = run.world.now()
+        run.ledger { $0.watch(from: began) }
+        return began
+    }
+
     private func kills(_ count: Int) async throws {
         for _ in 0..<count {
             misbehave()
@@ -43,8 +50,7 @@ struct ClusterFaults: Sendable {
     }
 
     private func killRelay(_ number: Int) async throws {
-        let began = run.world.now()
-        run.ledger { $0.watch(from: began) }
+        let began = begin()
         run.set(nil, of: number)
         await stage.relays[number].kill()
         try await run.untilQuiet(stage.services[number])
@@ -70,8 +76,7 @@ struct ClusterFaults: Sendable {
         guard let pid = run.address(of: number)?.pid else { throw BenchError(.relayNotReady) }
         stage.services[number].fail()
         try await run.pause(plan.calm)
-        let began = run.world.now()
-        run.ledger { $0.watch(from: began) }
+        let began = begin()
         kill(pid, SIGSTOP)
         stage.services[number].answerWell()
         try await run.pause(plan.suspension)
@@ -81,7 +86,7 @@ struct ClusterFaults: Sendable {
             // What was in the socket when it stopped is read a moment later.
             $0.happened(
                 TrialFault(
-                    .suspended, [number], began: began, sentUntil: began + ClusterPlan.stampSlack,
+                    .suspended, [number], began: began, sentUntil: began + TrialFault.stampSlack,
                     ended: ended))
         }
         try await run.pause(plan.calm * 2)
@@ -98,8 +103,7 @@ struct ClusterFaults: Sendable {
 
     private func killDatabase() async throws {
         guard let database = stage.database else { throw BenchError(.badPlan) }
-        let began = run.world.now()
-        run.ledger { $0.watch(from: began) }
+        let began = begin()
         try await database.primary.kill()
         try await database.primary.startAgain()
         lost(everybody, from: began)
@@ -109,8 +113,7 @@ struct ClusterFaults: Sendable {
         guard let database = stage.database else { throw BenchError(.badPlan) }
         misbehave()
         try await run.pause(milliseconds: 500 + random.below(1500))
-        let began = run.world.now()
-        run.ledger { $0.watch(from: began) }
+        let began = begin()
         try await database.primary.kill()
         try await database.standby.promote()
         lost(everybody, from: began)
@@ -123,8 +126,7 @@ struct ClusterFaults: Sendable {
         // What waits for a retry in memory is sent after the cut, and cannot be settled.
         stage.services[0].fail()
         try await run.pause(plan.calm)
-        let began = run.world.now()
-        run.ledger { $0.watch(from: began) }
+        let began = begin()
         for proxy in database.proxies { await proxy.fallSilent() }
         stage.services[0].answerWell()
         try await run.pause(plan.cut)
@@ -133,7 +135,6 @@ struct ClusterFaults: Sendable {
         let stops = began + ClusterPlan.sendsOnFor
         run.ledger {
             $0.happened(TrialFault(.storeLost, [0], began: began, sentUntil: stops, ended: healed))
-            $0.mustBeSilent(.init(relay: 0, from: stops + ClusterPlan.stampSlack, to: healed))
         }
         try await run.pause(plan.calm * 2)
         for proxy in database.proxies { proxy.cut() }
@@ -144,7 +145,7 @@ struct ClusterFaults: Sendable {
     private func stall() async throws {
         for service in stage.services { service.stall() }
         try await run.pause(plan.stall)
-        run.ledger { [now = run.world.now()] in $0.watch(from: now) }
+        _ = begin()
     }
 
     /// The store was away from `began` until now. A relay may send on under its lease before it has a

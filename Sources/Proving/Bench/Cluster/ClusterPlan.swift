@@ -76,7 +76,7 @@ package struct ClusterPlan: Sendable {
         let isSane =
             (1...8).contains(relays) && (1...10_000).contains(kills) && (1...100).contains(crashes)
             && (1...20_000).contains(rate) && (1...512).contains(workers) && !scenarios.isEmpty
-            && (store == .postgres || (relays == 1 && scenarios.allSatisfy(\.needsNoServer)))
+            && (store == .postgres || (relays == 1 && ClusterScenario.ofOneRelay.isSuperset(of: scenarios)))
             && (!scenarios.contains(.mixed) || (olderExecutable != nil && relays > 1))
         guard isSane else { throw BenchError(.badPlan) }
     }
@@ -91,9 +91,6 @@ package struct ClusterPlan: Sendable {
     /// long after the last renewal that the database can have seen, and so long may it send what it cannot
     /// settle.
     static let sendsOnFor = Duration.seconds(10)
-    /// Between the check of the lease and the stamp of the push service lie a socket and two schedulers.
-    static let stampSlack = Duration.seconds(1)
-
     /// The pauses have half of that on average.
     private var mostPause: Int { max(1, workers * (mostItems + 1) * 1000 / (2 * rate) * 2) }
 
@@ -106,18 +103,8 @@ package struct ClusterPlan: Sendable {
 }
 
 extension ClusterScenario {
-    /// Whether it shows nothing unless a relay has sent what another had accepted.
-    var needsTakeOver: Bool {
-        switch self {
-        case .kills, .suspension, .cut: true
-        case .crash, .failover, .stall, .mixed, .short: false
-        }
-    }
-
-    var needsNoServer: Bool {
-        switch self {
-        case .kills, .suspension, .stall: true
-        case .crash, .failover, .cut, .mixed, .short: false
-        }
-    }
+    /// Those that show nothing unless a relay has sent what another had accepted.
+    static let takingOver: Set<ClusterScenario> = [.kills, .suspension, .cut]
+    /// Those that a relay on SQLite can live through.
+    static let ofOneRelay: Set<ClusterScenario> = [.kills, .suspension, .stall]
 }

@@ -79,20 +79,18 @@ package struct RelayBench: Sendable {
         (relay.team, relay.keyID, relay.store) = (key.team, key.keyID, store)
         relay.environment = plan.environment
         let stage = try RelayStage(relay, world: world)
-        do {
+        return try await ending {
+            await stage.kill()
+            await simulator?.stop()
+        } after: {
             try stage.launch()
-            let address = try await stage.ready(within: .seconds(60))
+            let address = try await stage.ready(within: RelayStage.startSpan)
             let scene = Scene(
                 address: address, publicKey: stage.publicKey, bundle: relay.bundle, sinkPID: sinkPID,
                 simulator: simulator, roundTrip: roundTrip)
             let result = try await measure(scene, group.next())
             _ = await stage.stop(within: .seconds(30))
-            await simulator?.stop()
             return result
-        } catch {
-            await stage.kill()
-            await simulator?.stop()
-            throw error
         }
     }
 

@@ -54,13 +54,10 @@ package struct SharedBench: Sendable {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
         let stages = try makeStages()
-        do {
+        return try await ending { for stage in stages { await stage.kill() } } after: {
             let result = try await measure(stages, group.next())
             for stage in stages { _ = await stage.stop(within: .seconds(30)) }
             return result
-        } catch {
-            for stage in stages { await stage.kill() }
-            throw error
         }
     }
 
@@ -95,7 +92,7 @@ package struct SharedBench: Sendable {
         // One behind the other, so that the schema is made once and nobody waits for it.
         for stage in stages {
             try stage.launch()
-            addresses.append(try await stage.ready(within: .seconds(60)))
+            addresses.append(try await stage.ready(within: RelayStage.startSpan))
         }
         var scene = Scene(stages: stages, addresses: addresses, eventLoop: eventLoop)
         scene.report.add("relays", plan.relays)

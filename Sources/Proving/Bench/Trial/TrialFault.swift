@@ -8,7 +8,8 @@ struct TrialFault: Sendable {
         case killed
         /// The process stands still: as above, and it must not send again itself.
         case suspended
-        /// The store cannot be reached: what is sent meanwhile cannot be settled.
+        /// The store cannot be reached: what is sent meanwhile cannot be settled, and who has no lease any
+        /// more may send nothing.
         case storeLost
     }
 
@@ -27,6 +28,9 @@ struct TrialFault: Sendable {
     /// other things.
     static let inFlightSpan = Duration.seconds(3)
 
+    /// Between the check of the lease and the stamp of the push service lie a socket and two schedulers.
+    static let stampSlack = Duration.seconds(1)
+
     /// - Parameter sentUntil: `nil`: the end.
     init(
         _ kind: Kind = .killed, _ relays: Set<Int> = [0], began: UnixTime, sentUntil: UnixTime? = nil,
@@ -34,6 +38,12 @@ struct TrialFault: Sendable {
     ) {
         (self.kind, self.relays, self.began, self.ended) = (kind, relays, began, ended)
         self.sentUntil = sentUntil ?? ended
+    }
+
+    /// Whether it forbids that this was sent.
+    func forbids(_ arrival: TrialArrival) -> Bool {
+        kind == .storeLost && relays.contains(arrival.relay) && arrival.at > sentUntil + Self.stampSlack
+            && arrival.at < ended
     }
 
     /// Whether it explains that a push came twice.

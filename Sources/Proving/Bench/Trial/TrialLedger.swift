@@ -25,13 +25,6 @@ struct TrialLedger: Sendable {
         case fault
     }
 
-    /// A span in which a relay has no lease, and may send nothing.
-    struct Silence: Sendable {
-        var relay: Int
-        var from: UnixTime
-        var to: UnixTime
-    }
-
     /// One answered request, for the trace's reader.
     struct Answered: Sendable {
         var port: Int
@@ -44,7 +37,6 @@ struct TrialLedger: Sendable {
     let (ofLosses, ofDoubles): (Excuse, Excuse)
     private(set) var items: [String: Item] = [:]
     private(set) var faults: [TrialFault] = []
-    private(set) var silences: [Silence] = []
     /// Relays that are dead.
     private(set) var life = 0
     private(set) var requests = 0
@@ -145,7 +137,6 @@ struct TrialLedger: Sendable {
 
     /// A relay was killed, and when does not matter.
     mutating func endLife() { life += 1 }
-    mutating func mustBeSilent(_ silence: Silence) { silences.append(silence) }
     var kills: [TrialFault] { faults.filter { $0.kind == .killed } }
 
     /// From now on: how long it takes until a push that is asked for is acknowledged.

@@ -41,13 +41,14 @@ struct TrialVerdict: Sendable {
     init(_ ledger: TrialLedger) {
         self.ledger = ledger
         let faults = ledger.faults.sorted { $0.began < $1.began }
+        let outages = faults.filter { $0.kind == .storeLost }
         for (mark, item) in ledger.items {
-            judge(item)
+            judge(item, outages)
             if item.arrivals.count > 1 { judgeDouble(mark, item, faults) }
         }
     }
 
-    private mutating func judge(_ item: TrialLedger.Item) {
+    private mutating func judge(_ item: TrialLedger.Item, _ outages: [TrialFault]) {
         if !item.arrivals.isEmpty { arrived += 1 }
         var share = shares[item.load] ?? Share()
         if item.isPromised {
@@ -63,11 +64,7 @@ struct TrialVerdict: Sendable {
             unpromised += 1
         }
         shares[item.load] = share
-        for silence in ledger.silences {
-            sentWithoutLease += item.arrivals.count {
-                $0.relay == silence.relay && $0.at > silence.from && $0.at < silence.to
-            }
-        }
+        sentWithoutLease += item.arrivals.count { arrival in outages.contains { $0.forbids(arrival) } }
     }
 
     private mutating func judgeDouble(_ mark: String, _ item: TrialLedger.Item, _ faults: [TrialFault]) {
