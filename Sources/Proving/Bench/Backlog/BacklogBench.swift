@@ -30,11 +30,9 @@ package struct BacklogBench: Sendable {
     private static let probeName = Secret("probe".utf8)
 
     private struct Stage: Sendable {
-        let engine: SQLiteStore
-        let store: SealedStore
+        let under: CoreStage
         let provider: HeldProvider<APNsProvider>
         let core: DeliveryService
-        let instance: ConfiguredName
     }
 
     private struct Findings: Sendable {
@@ -77,45 +75,24 @@ package struct BacklogBench: Sendable {
     ) async throws -> (report: BenchReport, hasPassed: Bool) {
         let stage = try await makeStage(url, authority, group)
         let start = ProcessUsage.markPeak()
-        let findings = try await withThrowingTaskGroup(of: Void.self) { services in
-            services.addTask { try await stage.engine.run() }
-            services.addTask { try await stage.core.run() }
-            defer { services.cancelAll() }
-            return try await probe(stage)
-        }
-        try stage.engine.close()
+        let findings = try await stage.under.run(stage.core) { try await probe(stage) }
+        try stage.under.engine.close()
         return report(findings, stage, sink?.counters.doubles, start)
     }
 
     private func makeStage(
         _ url: String, _ authority: String, _ group: MultiThreadedEventLoopGroup
     ) async throws -> Stage {
-        guard let app = ConfiguredName("backlog"), let instance = ConfiguredName("backlog-main") else {
-            throw BenchError(.badPlan)
-        }
+        let under = try await CoreStage("backlog", in: plan.directory, world: world)
         let key = Secret(Array(P256.Signing.PrivateKey().pemRepresentation.utf8))
         let credential = try APNsCredential(team: "A1B2C3D4E5", keyID: "F6G7H8I9J0", key: key, world: world)
         let apns = try APNsProvider(
-            lane: LaneName(app: app, service: .apns, environment: .production), credential: credential,
+            lane: LaneName(app: under.app, service: .apns, environment: .production), credential: credential,
             url: url, certificates: Array(authority.utf8), group: group, world: world, journal: .silent)
-        let owner = OwnerID(Digest16(high: world.random(), low: world.random()))
-        let engine = try SQLiteStore(path: plan.directory + "/backlog.sqlite", owner: owner, world: world)
-        let store = try await SealedStore(engine: engine, keys: .generate(world), world: world)
         let provider = HeldProvider(
-            apns, probeOrigin: store.digest(ofOrigin: Self.probeName, at: instance), world: world)
-        let apps = AppDirectory([
-            AppDirectory.Instance(
-                name: instance,
-                apps: [
-                    AppDirectory.App(name: app, outlets: [APNsOutlet(bundles: .any)])
-                ])
-        ])
-        let core = DeliveryService(
-            outbox: store, registry: store,
-            setup: DeliveryService.Setup(
-                apps: apps, lanes: [DeliveryService.LaneSpec(provider, credential: Credential())],
-                overrides: [:]), world: world, journal: .silent)
-        return Stage(engine: engine, store: store, provider: provider, core: core, instance: instance)
+            apns, probeOrigin: under.store.digest(ofOrigin: Self.probeName, at: under.instance), world: world)
+        let core = under.makeCore(provider, APNsOutlet(bundles: .any))
+        return Stage(under: under, provider: provider, core: core)
     }
 
     private func push(_ number: Int, _ origin: Secret, _ pushClass: PushClass) -> Push {
@@ -129,12 +106,6 @@ package struct BacklogBench: Sendable {
                     pushType: pushClass == .urgent ? .voip : .alert, priority: 10, payload: payload)),
             pushClass: pushClass, origin: origin, record: nil, touchedAt: world.now(),
             custodyEnds: world.now() + .seconds(86_400), repeatIdentity: token)
-    }
-
-    private func admit(_ pushes: [Push], _ stage: Stage) async throws {
-        var verdict = Verdict<Void, BenchError>(pushes: pushes, reply: .now(()))
-        verdict.turns = .byOrigin
-        try await stage.core.intake.admit(verdict, instance: stage.instance)
     }
 }
 
@@ -158,7 +129,7 @@ extension BacklogBench {
         }
         let until = world.instant() + BacklogPlan.drainPatience
         while world.instant() < until {
-            findings.left = try await stage.store.load().rows
+            findings.left = try await stage.under.store.load().rows
             if findings.left == 0 { break }
             try await world.sleep(world.instant() + .milliseconds(20))
         }
@@ -175,8 +146,9 @@ extension BacklogBench {
                 group.addTask {
                     let origin = Secret("origin-\(call % plan.origins)".utf8)
                     let first = call * BacklogPlan.pushesPerCall
-                    try await admit(
-                        (first..<first + BacklogPlan.pushesPerCall).map { push($0, origin, .normal) }, stage)
+                    try await stage.under.admit(
+                        (first..<first + BacklogPlan.pushesPerCall).map { push($0, origin, .normal) },
+                        stage.core)
                 }
                 if call % 1_000 == 999 { say("\((call + 1) * BacklogPlan.pushesPerCall) accepted") }
             }
@@ -188,7 +160,7 @@ extension BacklogBench {
         let push = push(plan.owed + number, Self.probeName, plan.probeClass)
         let before = stage.provider.sent
         let asked = world.instant()
-        try await admit([push], stage)
+        try await stage.under.admit([push], stage.core)
         let committed = world.instant()
         let until = asked + BacklogPlan.probePatience
         while world.instant() < until {

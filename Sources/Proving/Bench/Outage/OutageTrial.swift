@@ -33,11 +33,9 @@ package struct OutageTrial: Sendable {
 
     private struct Stage {
         let clock: ManualClock
-        let engine: SQLiteStore
-        let store: SealedStore
+        let under: CoreStage
         let service: OutageService
         let core: DeliveryService
-        let instance: ConfiguredName
     }
 
     /// The core's own loops, and the one that empties the engine's log.
@@ -53,10 +51,7 @@ package struct OutageTrial: Sendable {
         let start = ProcessUsage.markPeak()
         let began = world.instant()
         var peaks = Peaks()
-        let (out, whole) = try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await stage.engine.run() }
-            group.addTask { try await stage.core.run() }
-            defer { group.cancelAll() }
+        let (out, whole) = try await stage.under.run(stage.core) {
             await stage.clock.sleepers(atLeast: Self.sleepers)
             try await outage(stage, &peaks)
             let out = world.instant() - began
@@ -65,36 +60,19 @@ package struct OutageTrial: Sendable {
             try await drain(stage, until: began + plan.patience, &peaks)
             return (out, world.instant() - began)
         }
-        let load = try await stage.store.load()
-        try stage.engine.close()
+        let load = try await stage.under.store.load()
+        try stage.under.engine.close()
         return report(stage.service.figures, peaks, left: load.rows, start, out: out, whole: whole)
     }
 
     private func makeStage() async throws -> Stage {
-        guard let app = ConfiguredName("outage"), let instance = ConfiguredName("outage-main") else {
-            throw BenchError(.badPlan)
-        }
         let clock = ManualClock()
         let inner = clock.world(seed: 7)
-        let owner = OwnerID(Digest16(high: inner.random(), low: inner.random()))
-        let engine = try SQLiteStore(path: plan.directory + "/outage.sqlite", owner: owner, world: inner)
-        let store = try await SealedStore(engine: engine, keys: .generate(world), world: inner)
-        let lane = LaneName(app: app, service: .fcm, environment: .production)
+        let under = try await CoreStage("outage", in: plan.directory, world: inner)
+        let lane = LaneName(app: under.app, service: .fcm, environment: .production)
         let service = OutageService(lane: lane, plan: plan, world: inner)
-        let apps = AppDirectory([
-            AppDirectory.Instance(
-                name: instance,
-                apps: [
-                    AppDirectory.App(name: app, outlets: [FCMOutlet(isDefault: true)])
-                ])
-        ])
-        let core = DeliveryService(
-            outbox: store, registry: store,
-            setup: DeliveryService.Setup(
-                apps: apps, lanes: [DeliveryService.LaneSpec(service, credential: Credential())],
-                overrides: [:]), limits: plan.limits, world: inner, journal: .silent)
-        return Stage(
-            clock: clock, engine: engine, store: store, service: service, core: core, instance: instance)
+        let core = under.makeCore(service, FCMOutlet(isDefault: true), limits: plan.limits)
+        return Stage(clock: clock, under: under, service: service, core: core)
     }
 
     /// Every second its pushes come, in calls that are under way together, and then the second passes.
@@ -132,9 +110,7 @@ package struct OutageTrial: Sendable {
                 pushClass: .normal, origin: Secret("origin-\(first / 10 % plan.origins)".utf8), record: nil,
                 touchedAt: .distantPast, custodyEnds: ends, repeatIdentity: address)
         }
-        var verdict = Verdict<Void, BenchError>(pushes: pushes, reply: .now(()))
-        verdict.turns = .byOrigin
-        try await stage.core.intake.admit(verdict, instance: stage.instance)
+        try await stage.under.admit(pushes, stage.core)
     }
 
     /// One tick passes, and the core has seen it.
@@ -150,7 +126,7 @@ package struct OutageTrial: Sendable {
         var told = 0
         while world.instant() < until {
             let before = stage.service.figures
-            if before.delivered == plan.pushes, try await stage.store.load().rows == 0 { return }
+            if before.delivered == plan.pushes, try await stage.under.store.load().rows == 0 { return }
             await pass(stage)
             look(stage, &peaks)
             // Nothing to see for a millisecond or two, and so many turns, where a busy machine may give none
@@ -179,7 +155,7 @@ package struct OutageTrial: Sendable {
     }
 
     private func measureOutbox(_ stage: Stage, _ peaks: inout Peaks) async throws {
-        let load = try await stage.store.load()
+        let load = try await stage.under.store.load()
         peaks.outboxRows = max(peaks.outboxRows, load.rows)
         peaks.outboxBytes = max(peaks.outboxBytes, load.bytes)
     }
