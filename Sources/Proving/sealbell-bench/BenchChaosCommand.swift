@@ -18,7 +18,7 @@ struct BenchChaosCommand: SealbellCommand {
     var kills = 200
 
     @Option(help: "sqlite or postgres.")
-    var store = ChaosPlan.Store.sqlite
+    var store = TrialStore.sqlite
 
     @OptionGroup var seed: SeedOption
 
@@ -89,5 +89,3 @@ struct BenchChaosCommand: SealbellCommand {
         return plan
     }
 }
-
-extension ChaosPlan.Store: ExpressibleByArgument {}

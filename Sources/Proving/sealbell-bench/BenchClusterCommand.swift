@@ -21,7 +21,7 @@ struct BenchClusterCommand: SealbellCommand {
     var scenarios: [ClusterScenario] = []
 
     @Option(help: "postgres, or sqlite for one relay alone.")
-    var store = ClusterPlan.Store.postgres
+    var store = TrialStore.postgres
 
     @Option(help: "How many relays.")
     var relays = 3
@@ -87,4 +87,3 @@ struct BenchClusterCommand: SealbellCommand {
 }
 
 extension ClusterScenario: ExpressibleByArgument {}
-extension ClusterPlan.Store: ExpressibleByArgument {}

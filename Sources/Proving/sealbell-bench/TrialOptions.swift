@@ -25,6 +25,8 @@ struct TrialOptions: ParsableArguments {
     }
 }
 
+extension TrialStore: ExpressibleByArgument {}
+
 /// The seed of a trial that goes by chance.
 struct SeedOption: ParsableArguments {
     @Option(help: "Seed of the plan; timing still differs between runs.")

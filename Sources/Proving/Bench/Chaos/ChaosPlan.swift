@@ -31,14 +31,9 @@ package struct ChaosPlan: Sendable {
         }
     }
 
-    package enum Store: String, Sendable, CaseIterable {
-        case sqlite
-        /// A PostgreSQL server on the relay's machine, made for the trial. A kill is the relay's alone; a
-        /// power cut takes both.
-        case postgres
-    }
-
-    package var store = Store.sqlite
+    /// A server of PostgreSQL stands on the relay's machine. A kill is the relay's alone; a power cut takes
+    /// both.
+    package var store = TrialStore.sqlite
     package var kills = 200
     package var seed: UInt64
     /// Callers that ask at the same time.

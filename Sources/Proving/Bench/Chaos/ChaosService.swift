@@ -69,7 +69,7 @@ final class ChaosService: Sendable {
 
     /// Turns the service to one of its moods: well, failing now and then, slow, or failing altogether. What
     /// it fails at stays owed, so that there is something to lose.
-    func misbehave(_ random: ChaosRandom) {
+    func misbehave(_ random: TrialRandom) {
         let mood = random.below(4)
         turn(
             errorShare: [0, 0.3, 0, 1][mood], delay: mood == 2 ? .exponential(mean: .milliseconds(40)) : .none

@@ -18,7 +18,7 @@ package final class ChaosTrial: Sendable {
     private let companionKinds: [any ChaosCompanion.Type]
     private let say: @Sendable (String) -> Void
 
-    var random: ChaosRandom { shared.random }
+    var random: TrialRandom { shared.random }
     var world: World { shared.world }
 
     /// - Parameter say: takes a line of progress now and then.

@@ -12,7 +12,7 @@ struct ClusterFaults: Sendable {
     let run: TrialRun
     let stage: ClusterStage
 
-    private var random: ChaosRandom { run.random }
+    private var random: TrialRandom { run.random }
     private var everybody: Set<Int> { Set(stage.relays.indices) }
 
     func happen(_ scenario: ClusterScenario) async throws {

@@ -25,15 +25,10 @@ package enum ClusterScenario: String, Sendable, CaseIterable {
 
 /// A trial of several relays on one database.
 package struct ClusterPlan: Sendable {
-    package enum Store: String, Sendable, CaseIterable {
-        /// A server with a synchronous standby, made for the trial.
-        case postgres
-        /// One relay alone: for trying what does not need a database server.
-        case sqlite
-    }
-
     package var scenarios = ClusterScenario.usual
-    package var store = Store.postgres
+    /// A server of PostgreSQL has a synchronous standby. On SQLite there is one relay alone: for trying what
+    /// does not need a server.
+    package var store = TrialStore.postgres
     package var relays = 3
     package var kills = 20
     /// Times that the database server is killed.

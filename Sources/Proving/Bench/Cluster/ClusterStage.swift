@@ -28,7 +28,7 @@ final class ClusterStage: Sendable {
     ///   - isCut: whether the first relay's way to the database can be cut.
     /// - Throws: `BenchError`; `PostgresClusterFault` when there is no PostgreSQL.
     static func start(
-        _ run: TrialRun, _ store: ClusterPlan.Store, executables: [String], isCut: Bool, directory: String,
+        _ run: TrialRun, _ store: TrialStore, executables: [String], isCut: Bool, directory: String,
         group: any EventLoopGroup
     ) async throws -> ClusterStage {
         let database = store == .postgres ? try await makeDatabase(isCut: isCut, group) : nil

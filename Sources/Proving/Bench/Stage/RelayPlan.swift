@@ -1,5 +1,13 @@
 import Foundation
 import PushModel
+
+/// What relays of a trial stand on.
+package enum TrialStore: String, Sendable, CaseIterable {
+    case sqlite
+    /// A server that is made for the trial.
+    case postgres
+}
+
 /// How a relay is set up for a trial: one app, and an instance of each protocol that it is asked in.
 package struct RelayPlan: Sendable {
     package struct FCM: Sendable {

@@ -24,7 +24,7 @@ final class TrialRun: Sendable {
         var isEnding = false
     }
 
-    let random: ChaosRandom
+    let random: TrialRandom
     let world: World
     private let state: Mutex<State>
 
@@ -33,7 +33,7 @@ final class TrialRun: Sendable {
 
     /// - Parameter world: `nil`: the machine's, with chance of the seed.
     init(seed: UInt64, relays: Int = 1, world: World? = nil) {
-        random = ChaosRandom(seed: seed)
+        random = TrialRandom(seed: seed)
         self.world = world ?? random.world()
         state = Mutex(
             State(

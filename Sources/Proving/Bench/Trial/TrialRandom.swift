@@ -3,7 +3,7 @@ import Synchronization
 
 /// Random numbers from a seed (SplitMix64), so that a trial's plan can be had again. What the machine does
 /// with it is never the same twice.
-final class ChaosRandom: Sendable {
+final class TrialRandom: Sendable {
     private let state: Mutex<UInt64>
 
     init(seed: UInt64) { state = Mutex(seed) }
