@@ -166,6 +166,7 @@ struct ClusterTests {
     func course() async throws {
         let run = TrialRun(seed: 7)
         let caller: TrialRun.Part = {
+            // Bound: the harm below, which waits for nothing.
             while !run.isEnding { await Task.yield() }
             run.ledger { $0.asked(["p"], of: "toy") }
         }
