@@ -95,12 +95,4 @@ struct SiegeForce: Sendable {
         // Ends early only when the trial is cancelled.
         try? await trial.world.sleep(trial.world.instant() + .milliseconds(20))
     }
-
-    // MARK: Requests
-
-    static func whole(_ request: (head: [UInt8], body: [UInt8])) -> ByteBuffer {
-        var bytes = ByteBuffer(bytes: request.head)
-        bytes.writeBytes(request.body)
-        return bytes
-    }
 }

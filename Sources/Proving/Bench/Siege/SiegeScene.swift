@@ -66,7 +66,7 @@ struct SiegeScene: Sendable {
         repeat {
             let device = origin.devices[Int(world.random() % UInt64(origin.devices.count))]
             let request = try origin.notify([device], contentBytes: 100)
-            let bytes = SiegeForce.whole((request.head, request.body))
+            let bytes = ByteBuffer((request.head, request.body))
             let began = world.instant()
             if kept == nil { kept = await connect(from: nil, to: port) }
             let reply = await kept?.ask(bytes, within: SiegePlan.patience)

@@ -148,7 +148,7 @@ final class TrialRun: Sendable {
         }
         let call = try origin.notify(devices, contentBytes: 64 + random.below(300))
         ledger { $0.asked(call.marks, of: load.name) }
-        return (SiegeForce.whole((call.head, call.body)), call.marks)
+        return (ByteBuffer((call.head, call.body)), call.marks)
     }
 
     /// Moves what arrives into the ledgers until cancelled.
