@@ -133,7 +133,9 @@ extension Book {
             if token == nil { state.registrations[device] = nil }
             let pushes = state.numbers.compactMap { id, number -> PushID? in
                 // A push service may have taken it while its process died: then its row is there all the same.
-                guard let page = state.pages[number], page.device == device, page.isWritten else { return nil }
+                guard let page = state.pages[number], page.device == device, page.isWritten else {
+                    return nil
+                }
                 return id
             }
             return Leavings.Leaving(pushes: pushes, kept: token)
