@@ -28,7 +28,7 @@ package struct RowCheck: Sendable {
         if case .expired = record.state, record.body.isEmpty { return nil }
         let opened: Result<Secret, Sealer.Fault>
         do throws(Sealer.Fault) {
-            opened = .success(try SealedStore.open(record, with: sealer).body)
+            opened = .success(try SealedStore.open(record, with: sealer))
         } catch { opened = .failure(error) }
         return check(record.body, opened) { bytes in
             guard let content = StoredCodec.readRecord(bytes) else { return false }

@@ -240,8 +240,7 @@ package final class SealKeyRotation: Sendable {
     private func renewed(_ record: StoredRecord, _ number: UInt32) -> Resealed? {
         // An expired record has forgotten its body.
         guard !record.body.isEmpty else { return nil }
-        let (now, before) = (SealedStore.place(of: record), SealedStore.earlierPlace(of: record))
-        return anew(record.body, number, now, before).map { body in
+        return anew(record.body, number, SealedStore.place(of: record)).map { body in
             .record(record.key, revision: record.revision, body: body)
         }
     }
@@ -253,20 +252,12 @@ package final class SealKeyRotation: Sendable {
         }
     }
 
-    /// - Parameter before: what an earlier version bound it to, where that is something else.
-    private func anew(
-        _ sealed: [UInt8], _ number: UInt32, _ place: [UInt8], _ before: [UInt8]? = nil
-    ) -> [UInt8]? {
+    /// - Parameter place: what the column is bound to.
+    private func anew(_ sealed: [UInt8], _ number: UInt32, _ place: [UInt8]) -> [UInt8]? {
         guard Sealer.number(of: sealed) != number else { return nil }
-        for opening in [place, before] {
-            guard let opening else { continue }
-            let renewed = opening.withUnsafeBytes { opening in
-                place.withUnsafeBytes { place in
-                    // Tried in the other way, or counted below.
-                    try? store.sealer.sealAnew(sealed, openedWith: opening, with: place)
-                }
-            }
-            if let renewed { return renewed }
+        // Counted: it does not open.
+        if let renewed = place.withUnsafeBytes({ try? store.sealer.sealAnew(sealed, with: $0) }) {
+            return renewed
         }
         note { $0.unopened += 1 }
         return nil

@@ -184,9 +184,9 @@ extension SealedStore: Registry {
                     expiresAt: row.expiresAt, revision: row.revision, body: Secret([]))
             }
         }
-        let (body, isEarlier): (Secret, Bool)
+        let body: Secret
         do throws(Sealer.Fault) {
-            (body, isEarlier) = try Self.open(row, with: sealer)
+            body = try Self.open(row, with: sealer)
         } catch {
             if case .unknownKey = error {
                 note("record does not open", .wrongKey)
@@ -201,10 +201,6 @@ extension SealedStore: Registry {
             return nil
         }
         let space = Space(text: row.space)
-        if isEarlier, !isBound(row, content, space) {
-            if brokenRecords.withLock({ $0.add(row) }) { note("record is not in its row", .corrupt) }
-            return nil
-        }
         let keepsNames = space.keepsNames
         guard keepsNames || key != nil else { return nil }
         return Record(
@@ -217,13 +213,6 @@ extension SealedStore: Registry {
 
     private func note(_ event: StaticString, _ code: StoreError.Code) {
         journal.note(event, [.code: ErrorCode(StoreError(code))], level: .error)
-    }
-
-    /// If the seal of an earlier version does not bind owner and address, they are compared with the content.
-    /// A learned record's address is the digest of another record.
-    private func isBound(_ row: StoredRecord, _ content: StoredCodec.RecordBody, _ space: Space) -> Bool {
-        content.owner.map(digests.digest) == row.owner
-            && (space == .learned || content.address.map(digests.digest) == row.address)
     }
 
     /// What binds the sealed column to its row: every column that a put writes. None of them changes but with
@@ -265,33 +254,15 @@ extension SealedStore: Registry {
         }
     }
 
-    /// What earlier versions bound it to: the key alone.
-    static func earlierPlace(of row: StoredRecord) -> [UInt8] {
-        Array("records/".utf8) + Array(row.space.utf8) + [0] + row.key.bytes
-    }
-
-    /// Opens a record's body, in whichever of both ways it was sealed.
-    static func open(
-        _ row: StoredRecord, with sealer: Sealer
-    ) throws(Sealer.Fault) -> (body: Secret, isEarlier: Bool) {
-        // For the closures, as above.
+    /// Opens a record's body.
+    static func open(_ row: StoredRecord, with sealer: Sealer) throws(Sealer.Fault) -> Secret {
+        // For the closure, as above.
         let sealed = row.body
-        do throws(Sealer.Fault) {
-            return (try withPlace(of: row) { Self.opened(sealed, $0, sealer) }.get(), false)
-        } catch {
-            guard case .doesNotOpen = error else { throw error }
-            let opened = earlierPlace(of: row).withUnsafeBytes { Self.opened(sealed, $0, sealer) }
-            return (try opened.get(), true)
-        }
-    }
-
-    /// - Parameter place: what the column is bound to.
-    private static func opened(
-        _ sealed: [UInt8], _ place: UnsafeRawBufferPointer, _ sealer: Sealer
-    ) -> Result<Secret, Sealer.Fault> {
-        do throws(Sealer.Fault) { return .success(try sealer.open(sealed, with: place)) } catch {
-            return .failure(error)
-        }
+        return try withPlace(of: row) { place -> Result<Secret, Sealer.Fault> in
+            do throws(Sealer.Fault) { return .success(try sealer.open(sealed, with: place)) } catch {
+                return .failure(error)
+            }
+        }.get()
     }
 }
 

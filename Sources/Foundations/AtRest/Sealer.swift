@@ -105,14 +105,9 @@ final class Sealer: Sendable {
     }
 
     /// The same content under the key that seals now.
-    ///
-    /// - Parameter before: the associated data that it was sealed with.
-    func sealAnew(
-        _ sealed: [UInt8], openedWith before: UnsafeRawBufferPointer,
-        with associated: UnsafeRawBufferPointer
-    ) throws(Fault) -> [UInt8] {
+    func sealAnew(_ sealed: [UInt8], with associated: UnsafeRawBufferPointer) throws(Fault) -> [UInt8] {
         let key = ring.withLock(\.sealing)
-        return try open(sealed, with: before).reveal { seal($0, with: associated, key) }
+        return try open(sealed, with: associated).reveal { seal($0, with: associated, key) }
     }
 
     /// Opens into storage of its own, which is wiped when let go.

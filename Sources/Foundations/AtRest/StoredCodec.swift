@@ -84,7 +84,7 @@ enum StoredCodec {
 
     /// How many bytes are added to a registration's address, so that its size does not tell Apple's device
     /// from Google's: as many as if the token had ``addressRoom``, and then up to half a KiB or whole ones.
-    /// They stand in the name of the address, which earlier versions read over.
+    /// They stand in the name of the address.
     private static func padding(_ record: Record) -> Int {
         guard let address = record.address, address.space.isAddresses else { return 0 }
         let bare = bareSize(record) + trailerBytes

@@ -67,33 +67,6 @@ struct WrittenRowTests {
         #expect(try await bench.store.find([bench.key])[0] != nil, "\(column)")
     }
 
-    /// As an earlier version sealed it: bound to its key alone.
-    private func earlier(_ row: StoredRecord, _ bench: Rig) async throws -> StoredRecord {
-        let record = try #require(try await bench.store.find([bench.key])[0])
-        var row = row
-        row.body = SealedStore.earlierPlace(of: row).withUnsafeBytes { place in
-            bench.store.sealer.seal(atMost: StoredCodec.size(record), with: place) {
-                StoredCodec.write(record, to: $0)
-            }
-        }
-        return row
-    }
-
-    @Test("A row of an earlier version opens, and its owner and address are compared with what is inside")
-    func earlierRows() async throws {
-        let bench = try await Rig()
-        let row = try await earlier(bench.row(), bench)
-        try await bench.write(row)
-        #expect(try await bench.store.find([bench.key])[0].map { $0.body == Secret("body".utf8) } == true)
-        for (column, edit) in Self.edits.prefix(4) {
-            var changed = row
-            edit(&changed)
-            try await bench.write(changed)
-            #expect(try await bench.store.find([bench.key])[0] == nil, "\(column)")
-        }
-        #expect(bench.journal.contains("record is not in its row"))
-    }
-
     @Test("A body does not fit the row of another record, nor of another space")
     func moved() async throws {
         let bench = try await Rig()
