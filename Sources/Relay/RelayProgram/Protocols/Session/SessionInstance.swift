@@ -116,9 +116,6 @@ final class SessionInstance: HostedInstance {
 
     func isDevice(_ record: RecordKey) -> Bool { record.space != keys.slots }
 
-    /// Ends that an earlier version kept under their content are moved under hashes of it.
-    func begin() async throws(StoreError) { try await FormerEnds.move(in: registry, keys) }
-
     private var keys: SessionKeys { relay.keys }
 }
 

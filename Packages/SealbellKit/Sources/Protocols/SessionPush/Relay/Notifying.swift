@@ -66,7 +66,7 @@ extension SessionRelay {
             for at in rows.indices where rows[at].state == .live {
                 rows[at].body.reveal { body in
                     guard let view = SubscriptionView(body) else { return }
-                    guard view.wants(push.namespace), !isSpelledTwice(view, rows) else { return }
+                    guard view.wants(push.namespace) else { return }
                     guard let app = apps[view.service, view.app] else { return isAppGone = true }
                     guard let message = message(push, notice, view, app, &sealing) else {
                         return isTooLarge = true
@@ -84,18 +84,6 @@ extension SessionRelay {
         if isAppGone { notes += NoticeNote.appGone }
         if isTooLarge { notes += NoticeNote.tooLarge }
         return Self.verdict(pushes, notes)
-    }
-
-    /// Whether a subscription that an earlier version named by its token in capital letters is also stored
-    /// under the present spelling: each phone gets one push.
-    private func isSpelledTwice(_ view: SubscriptionView, _ rows: [Record]) -> Bool {
-        guard view.service.isApple, view.token.contains(where: { (0x41...0x46).contains($0) }) else {
-            return false
-        }
-        let token = APNsMessage.canonical(Secret(copying: view.token))
-        return rows.contains { row in
-            SessionSubscription(row).map { $0.service == view.service && $0.token == token } ?? false
-        }
     }
 
     /// What the pushes of a message to all devices have in common.
@@ -134,13 +122,12 @@ extension SessionRelay {
         _ sealing: inout PushSealing
     ) -> ProviderMessage? {
         let token = Secret(copying: view.token)
-        // A token from an earlier version may be in capital letters.
         if view.service.isApple {
             guard let bundle = app.bundle, let payload = applePayload(push, view, app, &sealing)
             else { return nil }
             return .apns(
                 APNsMessage(
-                    token: APNsMessage.canonical(token), bundle: bundle,
+                    token: token, bundle: bundle,
                     environment: view.service.environment, pushType: .alert,
                     priority: 10, expiration: notice.end, payload: payload))
         }

@@ -4,8 +4,6 @@ import PushModel
 /// Names of this protocol's records at one instance.
 ///
 /// A row may outlive its content and must not reveal it, so names are hashes (docs/decisions/0095).
-/// Subscriptions of earlier versions are named by account, service and token themselves; they are read and
-/// renewed under those names, because a row's owed pushes are deleted with the row.
 package struct SessionKeys: Sendable {
     /// Subscriptions. Their owners are accounts, so that a message finds all of its account.
     package let subscriptions: Space
@@ -41,34 +39,12 @@ package struct SessionKeys: Sendable {
         RecordKey(ends, Self.name(account, service, token))
     }
 
-    /// The same for one whose name is its content, as earlier versions wrote it.
-    ///
-    /// - Returns: `nil` for a name that is a hash or has another form.
-    package func end(former: RecordKey) -> RecordKey? {
-        guard former.space == subscriptions, former.name.count > SessionLimits.accountBytes else {
-            return nil
-        }
-        return RecordKey(ends, Blake2b.digest32 { $0.update(former.name) })
-    }
-
     func slot(_ account: AccountID, _ service: SessionService, _ token: Secret) -> RecordKey {
         RecordKey(slots, Self.name(account, service, token))
     }
 
     /// The subscription to which a slot belongs.
     func subscription(beside slot: RecordKey) -> RecordKey { RecordKey(subscriptions, slot.name) }
-
-    /// As earlier versions named it.
-    package func former(_ account: AccountID, _ service: SessionService, _ token: Secret) -> RecordKey {
-        let word = Array(service.rawValue.utf8) + [0]
-        let start = SessionLimits.accountBytes + word.count
-        let name = Secret(count: start + token.count) { out in
-            account.bytes.reveal { out.copyMemory(from: $0) }
-            UnsafeMutableRawBufferPointer(rebasing: out[SessionLimits.accountBytes...]).copyBytes(from: word)
-            token.reveal { UnsafeMutableRawBufferPointer(rebasing: out[start...]).copyMemory(from: $0) }
-        }
-        return RecordKey(subscriptions, name)
-    }
 
     /// The owner of subscriptions.
     package func owner(_ account: AccountID) -> RecordKey { RecordKey(accounts, account.bytes) }

@@ -45,11 +45,9 @@ package struct SessionSubscription: Sendable {
     /// The record of it.
     ///
     /// - Parameter name: the name of its row; `nil`: its own name.
-    package func record(
-        _ keys: SessionKeys, as name: RecordKey? = nil, bundle: String?, now: UnixTime
-    ) -> Record {
+    package func record(_ keys: SessionKeys, bundle: String?, now: UnixTime) -> Record {
         Record(
-            key: name ?? keys.subscription(account, service, token), owner: keys.owner(account),
+            key: keys.subscription(account, service, token), owner: keys.owner(account),
             address: keys.address(of: token, bundle: service.isApple ? bundle : nil),
             version: SessionVersion.live(signedAt), touchedAt: now, expiresAt: expiresAt, body: body)
     }

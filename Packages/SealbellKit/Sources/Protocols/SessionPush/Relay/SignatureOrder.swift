@@ -56,7 +56,7 @@ struct SubscriptionEnd {
         ended = signature.map(Self.hash) ?? known.flatMap { SubscriptionEnd($0.body).ended }
     }
 
-    /// From an earlier version, or with no room for more: an end in its second, of an unknown subscription.
+    /// What cannot be read is an end in its second, of an unknown subscription.
     init(_ body: Secret) {
         let read = body.reveal { bytes -> (Bool, Digest16?)? in
             guard bytes.count >= 2, bytes[0] == Self.form else { return nil }

@@ -28,14 +28,14 @@ extension SessionRelay {
         var notes = [NoteCode(isNew ? "session.subscribed" : "session.renewed")]
         if signer.isSubkey { notes.append(NoteCode("session.subkey")) }
         let subscription = SessionSubscription(form, app: app.name, isLocal: signer.isSubkey)
-        let record = subscription.record(keys, as: known.name, bundle: app.bundle, now: now)
+        let record = subscription.record(keys, bundle: app.bundle, now: now)
         let slot = subscription.slot(keys, signer: signer.key, bundle: app.bundle, now: now)
         return Verdict(
             changes: [
                 .put(record, if: known.condition(record)),
                 // An end may have arrived in the meantime.
-                .delete(known.endName, if: Self.unchanged(known.storedEnd)), .put(slot, if: .any)
-            ] + known.former + room,
+                .delete(known.endName, if: Self.unchanged(known.end)), .put(slot, if: .any)
+            ] + room,
             reply: .now(isNew ? .added : .updated), refusal: { _ in SessionError(.overloaded) }, notes: notes)
     }
 
@@ -53,8 +53,8 @@ extension SessionRelay {
         if let living, !SignatureOrder.ends(claim.signedAt, living, now: now) {
             throw SessionError(.subscribedSince)
         }
-        let former = max(known.end?.version ?? 0, known.subscription.map { $0.version | 1 } ?? 0)
-        let version = max(SessionVersion.end(claim.signedAt), former)
+        let standing = max(known.end?.version ?? 0, known.subscription.map { $0.version | 1 } ?? 0)
+        let version = max(SessionVersion.end(claim.signedAt), standing)
         if living == nil, known.end?.version == version {
             return Verdict(reply: .now(.removed(false)))
         }
@@ -68,10 +68,10 @@ extension SessionRelay {
             body: end.body)
         return Verdict(
             changes: [
-                .put(tombstone, if: Self.unchanged(known.storedEnd)),
-                .delete(known.name, if: Self.unchanged(known.stored)),
+                .put(tombstone, if: Self.unchanged(known.end)),
+                .delete(known.name, if: Self.unchanged(known.subscription)),
                 .delete(keys.slot(claim.account, claim.service, claim.token), if: .any)
-            ] + known.former,
+            ],
             reply: .now(.removed(living != nil)), refusal: { _ in SessionError(.overloaded) },
             notes: living == nil ? [] : [NoteCode("session.unsubscribed")])
     }
@@ -86,65 +86,26 @@ extension SessionRelay {
     /// What is known of one subscription.
     private struct Known {
         /// Decides the order of signatures.
-        var subscription: Record?
-        var end: Record?
+        let subscription: Record?
+        let end: Record?
         /// The rows under these names.
-        var name: RecordKey
-        var stored: Record?
+        let name: RecordKey
         let endName: RecordKey
-        let storedEnd: Record?
-        /// What the next write deletes: rows of earlier versions under other names.
-        var former: [Change] = []
 
         /// A later signature may have arrived in the meantime, and wins.
         func condition(_ record: Record) -> Condition {
-            guard let stored, stored.version > record.version else {
+            guard let subscription, subscription.version > record.version else {
                 return .versionBelow(record.version + 1)
             }
-            return .revision(stored.revision)
-        }
-
-        /// Earlier versions named a subscription and its end by the content, and spelled Apple's token as the
-        /// caller did.
-        mutating func add(_ row: Record, isSpelledOtherwise: Bool) {
-            // A row's owed pushes are deleted with the row, so a living row keeps its name.
-            if subscription == nil, row.state == .live, !isSpelledOtherwise {
-                (subscription, stored, name) = (row, row, row.key)
-                return
-            }
-            former.append(.delete(row.key, if: .revision(row.revision)))
-            if row.state == .tombstone {
-                end = end ?? row
-            } else {
-                subscription = subscription ?? row
-            }
+            return .revision(subscription.revision)
         }
     }
 
     private func find(_ claim: SessionClaim) async throws(SessionError) -> Known {
         let (account, service, token) = (claim.account, claim.service, claim.token)
-        var names = [
-            keys.subscription(account, service, token), keys.end(account, service, token),
-            keys.former(account, service, token)
-        ]
-        if service.isApple { names.append(keys.former(account, service, Self.capital(token))) }
+        let names = [keys.subscription(account, service, token), keys.end(account, service, token)]
         let rows = try await find(names)
-        var known = Known(
-            subscription: rows[0], end: rows[1], name: names[0], stored: rows[0], endName: names[1],
-            storedEnd: rows[1])
-        if let row = rows[2] { known.add(row, isSpelledOtherwise: false) }
-        if let row = rows.dropFirst(3).first ?? nil { known.add(row, isSpelledOtherwise: true) }
-        return known
-    }
-
-    private static func capital(_ token: Secret) -> Secret {
-        Secret(count: token.count) { out in
-            token.reveal { token in
-                for at in token.indices {
-                    out[at] = (0x61...0x66).contains(token[at]) ? token[at] - 0x20 : token[at]
-                }
-            }
-        }
+        return Known(subscription: rows[0], end: rows[1], name: names[0], endName: names[1])
     }
 
     // MARK: room
