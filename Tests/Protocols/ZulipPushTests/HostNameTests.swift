@@ -149,34 +149,6 @@ struct HostNameTests {
         }
     }
 
-    @Test("Hosts of a store from before are found by their names once they are adopted")
-    func adopted() async throws {
-        let bench = try await RealmRig(now: Self.now, admission: Self.closed[0])
-        let keys = bench.relay.keys
-        let servers = servers(bench)
-        var changes: [Change] = []
-        for (text, host) in zip(Self.ids, ["chat.example.org:8443", "two.example.org:0443"]) {
-            let server = ZulipServer(
-                id: try id(text), keyHash: ServerCredentials.hash(key: Array(RealmRig.key.utf8)),
-                standing: .active, hostname: host, mail: Secret("admin@example.org".utf8))
-            let record = Record(
-                key: RecordKey(keys.hostSpace, Secret(host.utf8)), touchedAt: Self.now,
-                body: Secret(server.id.bytes))
-            changes += [.put(server.record(keys, now: Self.now), if: .absent), .put(record, if: .absent)]
-        }
-        #expect(try await bench.relay.store.apply(changes) == .committed)
-        #expect(try await servers.adoptHosts() == 2)
-        #expect(try await servers.adoptHosts() == 0)
-        for name in ["chat.example.org", "two.example.org"] {
-            #expect(await bench.signUp(Self.ids[2], host: name).status == 400)
-            #expect(try await servers.holders(ofName: name).count == 1)
-        }
-        #expect(await bench.signUp(Self.ids[1], host: "two.example.org").json["created"]?.bool == false)
-        // And they go with their servers, wholly.
-        for text in Self.ids.prefix(2) { #expect(try await servers.forget(id(text)) != nil) }
-        #expect(try await bench.relay.store.page(.space(keys.hostSpace), after: 0, limit: 9).isEmpty)
-    }
-
     /// What the records say must fit together, whatever happens in whatever order.
     private func check(_ bench: RealmRig, _ admission: ZulipAdmission, _ said: String) async throws {
         let (all, _) = try await servers(bench).page(after: 0, limit: 1_000)

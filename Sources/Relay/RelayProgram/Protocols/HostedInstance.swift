@@ -28,8 +28,6 @@ protocol HostedInstance: Sendable {
     /// - Returns: what is to run as long as the instance. A service of the instance before that is among them
     ///   goes on; one that is not is stopped.
     func takeForce() -> [any InstanceService]
-    /// Once, when the relay has begun to run.
-    func begin() async throws(StoreError)
     /// Once a minute: removes some of what is left behind or over.
     ///
     /// - Returns: whether more waits.
@@ -62,7 +60,6 @@ extension HostedInstance {
     var origins: (any OriginBook)? { nil }
     var needsStore: Bool { true }
     func takeForce() -> [any InstanceService] { [] }
-    func begin() async throws(StoreError) {}
     func sweep() async throws(StoreError) -> Bool { false }
     func isReady() async -> Bool { true }
     func answerWaiting() {}

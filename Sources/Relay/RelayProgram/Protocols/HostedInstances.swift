@@ -126,9 +126,6 @@ final class HostedInstances: Service {
 
     private func sweepRegularly() async {
         let world = ground.world
-        for instance in all {
-            do throws(StoreError) { try await instance.begin() } catch { note(error) }
-        }
         while !Task.isCancelled {
             // The sleep ends early only by cancellation, which ends the relay.
             do { try await world.sleep(world.instant() + Self.sweepEvery) } catch { return }

@@ -22,7 +22,6 @@ final class SessionInstance: HostedInstance {
     /// Whether the link is that of the instance before, which goes on.
     private let goesOn: Bool
     private let subscribed: Bell
-    private let registry: any Registry
     private let world: World
 
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
@@ -32,7 +31,6 @@ final class SessionInstance: HostedInstance {
     ) throws(CommandFailure) {
         name = instance.name
         world = ground.world
-        registry = ground.registry
         onion = try SessionKeyFile.read(settings.onionKeyFile)
         core = try SessionKeyFile.core(
             name, state: configuration.state, isRehearsal: ground.isRehearsal, ground.world)

@@ -60,9 +60,6 @@ struct ZulipInstance: HostedInstance {
     var book: ZulipServers { servers }
     func now() -> UnixTime { servers.now() }
 
-    /// A store from before may have hosts in their earlier form.
-    func begin() async throws(StoreError) { try await servers.adoptHosts() }
-
     /// What servers that left have left behind; and first, after a start and a reload, since when keys stand
     /// in the file.
     func sweep() async throws(StoreError) -> Bool {
