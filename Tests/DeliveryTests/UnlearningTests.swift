@@ -126,18 +126,4 @@ struct UnlearningTests {
             #expect(try await isKnown(rig) == false)
         }
     }
-
-    @Test(
-        "What an earlier version wrote of it, with its token, goes at the first sweep",
-        arguments: EngineKind.allCases)
-    func former(_ kind: EngineKind) async throws {
-        let depot = Depot(kind)
-        let key = RecordKey(Space.retired, Secret("acme\0phone".utf8))
-        try await Rig.run(depot, .of(ScriptedProvider(Names.apns) { _ in .accepted })) { rig in
-            let record = Record(key: key, touchedAt: rig.clock.now, body: Secret([1]))
-            _ = try await rig.store.apply([.put(record, if: .absent)])
-            await rig.pass(.seconds(90), step: .seconds(1))
-            #expect(try await rig.store.find([key])[0] == nil)
-        }
-    }
 }

@@ -6,7 +6,6 @@ extension EngineConformance {
         [
             ConformanceCase("the store's own last time only rises, but by an operator's word", lastTime),
             ConformanceCase("what stands beside a registration needs it alive, and goes with it", beside),
-            ConformanceCase("a space that nobody writes any more is emptied", retired),
             ConformanceCase("what is set aside is never given out, and its custody ends", aside),
             ConformanceCase("a clock that leaps makes nobody dead who renewed in time", leap)
         ]
@@ -56,23 +55,6 @@ extension EngineConformance {
         try expect(found[0] == nil && found[1] != nil, "each feedback stands for itself")
         learned.address = nil
         try expect(try await put(), "without a registration only its own age counts")
-    }
-
-    private static func retired(_ rig: EngineRig) async throws {
-        let engine = try await rig.first(Samples.ours)
-        let now = rig.clock.now
-        var puts: [StoredChange] = []
-        for number in 1...5 as ClosedRange<UInt64> {
-            var record = Samples.record(number)
-            record.space = Space.retired.text
-            puts.append(.put(record, if: .any))
-        }
-        puts.append(.put(Samples.record(9), if: .any))
-        _ = try await engine.apply(puts, now: now)
-        try expect(try await engine.purge(before: now, limit: 3) == 3, "a bounded number")
-        try expect(try await engine.purge(before: now, limit: 3) == 2, "then the rest")
-        try expect(try await engine.purge(before: now, limit: 3) == 0, "and no more")
-        try expect(try await engine.find([Samples.digest(9)], now: now)[0] != nil, "others stay")
     }
 
     private static func aside(_ rig: EngineRig) async throws {

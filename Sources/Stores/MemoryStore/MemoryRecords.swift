@@ -79,7 +79,7 @@ extension MemoryState {
     }
 
     mutating func purge(_ before: UnixTime, _ limit: Int) -> Int {
-        remove(limit) { $0.expiresAt < before } + remove(limit) { $0.space == Space.retired.text }
+        remove(limit) { $0.expiresAt < before }
     }
 
     mutating func forget(_ owner: Digest16, _ limit: Int) -> Int {

@@ -97,10 +97,7 @@ extension SQLiteWriter {
         var find = try SQL(db, "SELECT slot, key FROM records WHERE expires_at < ? LIMIT ?")
         find.bind(before)
         find.bind(limit)
-        var retired = try SQL(db, "SELECT slot, key FROM records WHERE space = ? LIMIT ?")
-        retired.bind(Space.retired.text)
-        retired.bind(limit)
-        return try remove(find, db).count + remove(retired, db).count
+        return try remove(find, db).count
     }
 
     func forget(owner: Digest16, limit: Int, now: UnixTime, _ db: Database) throws -> Int {

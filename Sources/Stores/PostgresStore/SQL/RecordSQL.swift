@@ -151,8 +151,7 @@ enum RecordSQL {
         37,
         """
         DELETE FROM records WHERE key = ANY(ARRAY(
-            (SELECT key FROM records WHERE expires_at < $1 AND expires_at < 9223372036854775807 LIMIT $2)
-            UNION ALL (SELECT key FROM records WHERE space = '\(Space.retired.text)' LIMIT $2)))
+            SELECT key FROM records WHERE expires_at < $1 AND expires_at < 9223372036854775807 LIMIT $2))
         """)
 
     /// $1 owner, $2 at most.

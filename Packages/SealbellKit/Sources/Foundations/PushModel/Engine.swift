@@ -159,7 +159,6 @@ package protocol StoredRecords: Sendable {
         _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
     ) async throws(StoreError) -> [StoredRecord]
     func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied
-    /// Also takes what stands in ``Space/retired``, as much again.
     func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int
     func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int
     /// One answer for each owner, in order.

@@ -2,7 +2,7 @@
 package struct Space: Sendable, Hashable, CustomStringConvertible {
     package let text: String
     package init(_ instance: ConfiguredName, _ room: StaticString) { text = "\(instance.text)/\(room)" }
-    /// A room of the core itself: `core/environment`.
+    /// A room of the core itself: `core/learned`.
     package init(core room: StaticString) { text = "core/\(room)" }
     package init(text: String) { self.text = text }
     package var description: String { text }
@@ -16,8 +16,6 @@ package struct Space: Sendable, Hashable, CustomStringConvertible {
 
     /// What deliveries showed about device addresses; names in this room are made of device tokens.
     package static let learned = Space(core: "learned")
-    /// Where earlier versions kept that, with tokens in the bodies, and for ever. `purge` empties it.
-    package static let retired = Space(core: "environment")
     /// Where those of one instance's registrations are named: equal addresses of two look unrelated.
     package static func addresses(of instance: ConfiguredName) -> Space { Space(instance, "address") }
     /// Whether it is the addresses of one instance.
