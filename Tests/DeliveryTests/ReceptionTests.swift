@@ -251,8 +251,6 @@ private enum EchoRefusal: DeferringError {
         }
     }
     var sentence: String { "The call was refused." }
-    var blame: Blame { .peer }
-    var retry: RetryAdvice { .never }
 }
 
 /// Makes one push of every number up to three, and refuses what comes then.

@@ -2,7 +2,7 @@
 enum ErrorCodes {
     /// `Owner.code` for the raw values of every `enum Code: String` (or `…Code: String`) in a file. The owner is
     /// the type the enumeration stands in, or the enumeration itself at the top of a file; for `FooErrorCode:
-    /// String, PushErrorCode` it is `FooError`.
+    /// String, PushErrorCode` (or `AdvisingErrorCode`) it is `FooError`.
     static func declared(_ file: SwiftText) -> [(code: String, line: Int)] {
         var found: [(String, Int)] = []
         guard !file.places(of: "enum").isEmpty else { return [] }
@@ -15,7 +15,8 @@ enum ErrorCodes {
                 type = String(match.1)
             }
             if inside == nil, let match = code.firstMatch(of: #/\benum\s+(\w*Code)\s*:\s*String\b/#) {
-                let name = code.contains("PushErrorCode") ? match.1.dropLast("Code".count) : match.1
+                let isCoded = code.contains("PushErrorCode") || code.contains("AdvisingErrorCode")
+                let name = isCoded ? match.1.dropLast("Code".count) : match.1
                 inside = (level, level == 0 ? String(name) : type)
             }
             if let inside {

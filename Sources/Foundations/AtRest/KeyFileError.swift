@@ -16,8 +16,6 @@ package enum KeyFileErrorCode: String, PushErrorCode {
     /// Another command is changing the file.
     case busy
 
-    package var blame: Blame { .operator }
-    package var retry: RetryAdvice { .never }
     package var sentence: String {
         switch self {
         case .unreadable: "The key file cannot be read. Look at its path and permissions."

@@ -1,4 +1,4 @@
-package import PushModel
+import PushModel
 
 /// Why a WebSocket did not come up, or ended.
 package struct WebSocketError: PushError {
@@ -53,26 +53,6 @@ package struct WebSocketError: PushError {
     }
 
     package var codeText: String { code.rawValue }
-
-    package var blame: Blame {
-        switch code {
-        case .malformedURL, .badCertificateFile, .onionNeedsProxy, .proxyRefused: .operator
-        case .forbiddenAddress, .unreachable, .tlsFailed, .upgradeRefused, .badUpgrade, .connectDeadline,
-            .protocolViolation, .notUTF8, .tooLarge, .silent, .lost, .closed, .writeDeadline:
-            .peer
-        case .overloaded, .cancelled: .ourselves
-        }
-    }
-
-    package var retry: RetryAdvice {
-        switch code {
-        case .malformedURL, .badCertificateFile, .onionNeedsProxy, .tooLarge, .cancelled: .never
-        case .forbiddenAddress, .unreachable, .proxyRefused, .tlsFailed, .upgradeRefused, .badUpgrade,
-            .connectDeadline, .protocolViolation, .notUTF8, .silent, .lost, .closed, .overloaded,
-            .writeDeadline:
-            .later
-        }
-    }
 
     package var sentence: String {
         switch code {

@@ -11,15 +11,6 @@ package enum WakuErrorCode: String, PushErrorCode {
     /// Too many messages already wait to be published.
     case overloaded
 
-    package var blame: Blame {
-        switch self {
-        case .overloaded: .ourselves
-        case .nodeAway, .refused: .operator
-        }
-    }
-
-    package var retry: RetryAdvice { self == .refused ? .never : .later }
-
     package var sentence: String {
         switch self {
         case .nodeAway: "The Waku node does not answer."

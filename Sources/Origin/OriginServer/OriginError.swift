@@ -11,22 +11,6 @@ package enum OriginErrorCode: String, PushErrorCode {
     case badName, nameTaken, unknownRealm, unknownUser, tooManyRealms, tooManyKeys
     case realmInUse
 
-    package var blame: Blame {
-        switch self {
-        case .overloaded, .damagedRecord: .ourselves
-        case .rateLimited, .tooMuchContent: .peer
-        case .badName, .nameTaken, .unknownRealm, .unknownUser, .tooManyRealms, .tooManyKeys, .realmInUse:
-            .operator
-        }
-    }
-
-    package var retry: RetryAdvice {
-        switch self {
-        case .overloaded, .rateLimited: .later
-        default: .never
-        }
-    }
-
     package var sentence: String {
         switch self {
         case .overloaded: "The server cannot take this now; try again later."

@@ -21,13 +21,6 @@ package enum BenchErrorCode: String, PushErrorCode {
     /// A process could not be started, or its numbers could not be read.
     case processFault
 
-    package var blame: Blame {
-        switch self {
-        case .relayNotReady, .malformedAnswer, .setUpRefused: .ourselves
-        case .unreachable, .fileFault, .tooLittleSpace, .badPlan, .processFault: .operator
-        }
-    }
-    package var retry: RetryAdvice { .never }
     package var sentence: String {
         switch self {
         case .relayNotReady: "The relay did not become ready. Look at its log."

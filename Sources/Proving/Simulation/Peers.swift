@@ -10,8 +10,6 @@ final class Peers: Sendable {
     struct Fault: PushError {
         var codeText: String { "refused" }
         var sentence: String { "A condition was not met." }
-        var blame: Blame { .peer }
-        var retry: RetryAdvice { .never }
     }
 
     private let scheduler: Scheduler

@@ -4,7 +4,7 @@ public import PushModel
 public typealias SimulatorError = CodedError<SimulatorErrorCode>
 
 /// The codes of ``SimulatorError``, frozen: docs/errors.md has a row for each.
-public enum SimulatorErrorCode: String, PushErrorCode {
+public enum SimulatorErrorCode: String, AdvisingErrorCode {
     /// What is wrong with the configuration, with a knob, or with the machine; `sentence` tells each.
     case portNotFree, keyNotUsable, certificateNotMade, knobNotKnown, alreadyStarted
 

@@ -146,7 +146,7 @@ public final class MarmotPublisher: Sendable {
 public typealias PublishingError = CodedError<PublishingErrorCode>
 
 /// Why there is no publisher.
-public enum PublishingErrorCode: String, PushErrorCode {
+public enum PublishingErrorCode: String, AdvisingErrorCode {
     /// An address, the authorities, or the system's certificates.
     case malformedRelay, malformedAuthorities, noTrust
 

@@ -9,8 +9,6 @@ package enum APNsErrorCode: String, PushErrorCode {
     /// The team or key id is not ten capital letters or digits.
     case badIdentifier
 
-    package var blame: Blame { .operator }
-    package var retry: RetryAdvice { .never }
     package var sentence: String {
         switch self {
         case .badSigningKey: "Give the .p8 file as Apple's developer pages hand it out."

@@ -9,8 +9,6 @@ package enum FCMErrorCode: String, PushErrorCode {
     /// `private_key` is no PEM with an RSA key of at least 2048 bits.
     case badSigningKey
 
-    package var blame: Blame { .operator }
-    package var retry: RetryAdvice { .never }
     package var sentence: String {
         switch self {
         case .malformedServiceAccount:

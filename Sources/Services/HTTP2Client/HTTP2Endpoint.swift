@@ -22,13 +22,6 @@ package enum HTTP2ErrorCode: String, PushErrorCode {
     /// Nothing came back to a PING.
     case silent
 
-    package var blame: Blame {
-        switch self {
-        case .malformedURL, .badCertificateFile: .operator
-        case .unreachable, .tlsFailed, .notHTTP2, .noSettings, .protocolViolation, .silent: .provider
-        }
-    }
-    package var retry: RetryAdvice { blame == .operator ? .never : .later }
     package var sentence: String {
         switch self {
         case .malformedURL: "Give the push service's address as https://host or https://host:port."

@@ -165,8 +165,6 @@ struct Rig: Sendable {
 struct SampleError: PushError {
     var codeText: String { "sample" }
     var sentence: String { "A condition was not met." }
-    var blame: Blame { .peer }
-    var retry: RetryAdvice { .never }
 }
 
 enum Names {

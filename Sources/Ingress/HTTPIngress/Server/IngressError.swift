@@ -16,8 +16,6 @@ package struct IngressError: PushError {
     }
 
     package var codeText: String { code.rawValue }
-    package var blame: Blame { .operator }
-    package var retry: RetryAdvice { code == .bindFailed ? .later : .never }
 
     package var sentence: String {
         let who = names.map(\.text).joined(separator: " and ")

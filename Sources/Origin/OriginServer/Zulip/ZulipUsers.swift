@@ -1,5 +1,5 @@
 import Delivery
-package import PushModel
+import PushModel
 import Synchronization
 package import ZulipPush
 
@@ -21,8 +21,6 @@ package enum ZulipUsersRefusal: DeferringError {
         case .origin(let error): error.sentence
         }
     }
-    package var blame: Blame { if case .origin(let error) = self { error.blame } else { .peer } }
-    package var retry: RetryAdvice { if case .origin(let error) = self { error.retry } else { .never } }
 
     package static func overloaded(retryAfter: Duration?) -> Self {
         .origin(.overloaded(retryAfter: retryAfter))

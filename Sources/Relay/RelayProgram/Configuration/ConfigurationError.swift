@@ -30,8 +30,6 @@ struct ConfigurationFault: PushError, Hashable {
     let sentence: String
 
     var codeText: String { code.rawValue }
-    var blame: Blame { .operator }
-    var retry: RetryAdvice { .never }
     var line: Int? {
         if case .file(let line) = source, line > 0 { return line }
         return nil
@@ -60,8 +58,6 @@ struct ConfigurationError: PushError, Hashable {
         faults.count == 1
             ? "The configuration has a fault." : "The configuration has \(faults.count + untold) faults."
     }
-    var blame: Blame { .operator }
-    var retry: RetryAdvice { .never }
 
     /// One line for each fault: `FILE:LINE: PATH: SENTENCE [CODE]`.
     var lines: [String] {

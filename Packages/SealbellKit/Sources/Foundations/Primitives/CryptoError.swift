@@ -3,7 +3,7 @@ public import PushModel
 /// What the ciphers say when they refuse. It tells nothing of why a box did not open.
 public typealias CryptoError = CodedError<CryptoErrorCode>
 
-public enum CryptoErrorCode: String, PushErrorCode {
+public enum CryptoErrorCode: String, AdvisingErrorCode {
     /// Wrong key, changed bytes, or too short: one answer for all of them.
     case doesNotOpen
     /// A key or nonce of a wrong length, or a public key that is a weak point of the curve.

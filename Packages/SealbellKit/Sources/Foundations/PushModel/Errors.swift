@@ -18,7 +18,7 @@ public enum RetryAdvice: String, Sendable, Hashable, CaseIterable {
     case later
 }
 
-/// An error of one of our modules: a frozen code, a sentence for a person, whose fault, whether to try again.
+/// An error of one of our modules: a frozen code and a sentence for a person.
 ///
 /// It never holds input bytes: its description is the code alone.
 public protocol PushError: Error, Sendable, Equatable, CustomStringConvertible {
@@ -26,6 +26,10 @@ public protocol PushError: Error, Sendable, Equatable, CustomStringConvertible {
     var codeText: String { get }
     /// What to do, for a person; no byte of any input is in it.
     var sentence: String { get }
+}
+
+/// An error that whoever catches it can act on: those that an app meets, and a store's.
+public protocol AdvisingError: PushError {
     /// Who can mend it.
     var blame: Blame { get }
     /// Whether the same may succeed later.
@@ -43,6 +47,10 @@ extension PushError {
 public protocol PushErrorCode: RawRepresentable, Sendable, Hashable, CaseIterable where RawValue == String {
     /// What to do, for a person.
     var sentence: String { get }
+}
+
+/// The codes of an ``AdvisingError``.
+public protocol AdvisingErrorCode: PushErrorCode {
     /// Who can mend it.
     var blame: Blame { get }
     /// Whether the same may succeed later.
@@ -62,6 +70,9 @@ public struct CodedError<Reason: PushErrorCode>: PushError {
 
     public var codeText: String { code.rawValue }
     public var sentence: String { code.sentence }
+}
+
+extension CodedError: AdvisingError where Reason: AdvisingErrorCode {
     public var blame: Blame { code.blame }
     public var retry: RetryAdvice { code.retry }
 }

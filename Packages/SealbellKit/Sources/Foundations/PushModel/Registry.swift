@@ -1,7 +1,7 @@
 /// Why a store could not do what it was asked.
 package typealias StoreError = CodedError<StoreErrorCode>
 
-package enum StoreErrorCode: String, PushErrorCode {
+package enum StoreErrorCode: String, AdvisingErrorCode {
     /// The outbox has reached its bound of rows or bytes.
     case full
     /// The engine is closed, or its disk or connection failed; nothing was written.

@@ -51,13 +51,6 @@ package enum WebErrorCode: String, PushErrorCode {
     case unreachable, tlsFailed, deadlineExceeded, answerTooLarge, forbiddenAddress, malformedURL
     case plainElsewhere, unknownHost
 
-    package var blame: Blame { .peer }
-    package var retry: RetryAdvice {
-        switch self {
-        case .unreachable, .unknownHost, .tlsFailed, .deadlineExceeded, .answerTooLarge: .later
-        case .forbiddenAddress, .malformedURL, .plainElsewhere: .never
-        }
-    }
     package var sentence: String {
         switch self {
         case .unreachable: "The host did not answer."

@@ -4,7 +4,7 @@ public import PushModel
 public typealias RSAError = CodedError<RSAErrorCode>
 
 /// Why a key was not read, a text not encrypted, or a ciphertext not opened.
-public enum RSAErrorCode: String, PushErrorCode {
+public enum RSAErrorCode: String, AdvisingErrorCode {
     /// No RSA key of 2048 bits in the form that is asked for.
     case malformedRSAKey
     /// More plaintext than the padding leaves room for.

@@ -3,7 +3,7 @@ public import PushModel
 /// The one error of devices and of what they are given.
 ///
 /// Two of them are equal when their codes are.
-public struct DeviceError: PushError {
+public struct DeviceError: AdvisingError {
     /// What is wrong.
     public let code: Code
     /// The protocol's own frozen code (`foreignContent`), as docs/errors.md lists it: for logs. Empty where
@@ -13,7 +13,7 @@ public struct DeviceError: PushError {
     package init(_ code: Code, _ detail: String = "") { (self.code, self.detail) = (code, detail) }
 
     /// What can be wrong. The raw values are frozen.
-    public enum Code: String, PushErrorCode {
+    public enum Code: String, AdvisingErrorCode {
         /// No device token: too long, or with other characters than its push service gives.
         case malformedToken
         /// No public key of a relay.

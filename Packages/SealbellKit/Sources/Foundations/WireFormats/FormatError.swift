@@ -3,7 +3,7 @@ public import PushModel
 /// What every reader of this module says about bytes that are not what they should be.
 public typealias FormatError = CodedError<FormatErrorCode>
 
-public enum FormatErrorCode: String, PushErrorCode {
+public enum FormatErrorCode: String, AdvisingErrorCode {
     /// Not JSON by RFC 8259, or a lone surrogate in an escape.
     case malformedJSON
     /// A byte sequence that is not UTF-8.

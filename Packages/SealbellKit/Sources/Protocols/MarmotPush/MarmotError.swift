@@ -4,7 +4,7 @@ public import PushModel
 public typealias MarmotError = CodedError<MarmotErrorCode>
 
 /// The codes of ``MarmotError``, frozen: docs/errors.md has a row for each.
-public enum MarmotErrorCode: String, PushErrorCode {
+public enum MarmotErrorCode: String, AdvisingErrorCode {
     /// What a relay or a client says has a wrong form. ``sentence`` tells each.
     case malformedMessage, unknownMessage, malformedEvent, malformedFilter, malformedRelayList
     /// What a relay or a client says is longer than ``MarmotLimits`` has it.

@@ -1,7 +1,7 @@
 public import PushModel
 
 /// What this protocol's roles refuse, and why.
-public struct NextcloudError: PushError {
+public struct NextcloudError: AdvisingError {
     /// Frozen. `NextcloudErrorAnswer` has the status of each.
     public enum Code: String, Sendable, Hashable, CaseIterable {
         /// How the relay is asked: path, method, size, form. ``NextcloudError/sentence`` tells each.

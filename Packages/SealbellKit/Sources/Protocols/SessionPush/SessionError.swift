@@ -1,7 +1,7 @@
 public import PushModel
 
 /// What this protocol's roles refuse, and why.
-public struct SessionError: PushError {
+public struct SessionError: AdvisingError {
     /// Frozen. `wireCode` has the number that the relay answers with.
     public enum Code: String, Sendable, Hashable, CaseIterable {
         /// How the relay is asked: path, method, size, form. ``SessionError/sentence`` tells each.

@@ -1,4 +1,4 @@
-package import PushModel
+import PushModel
 
 /// What this protocol's roles refuse, and why.
 package struct StatusError: PushError {
@@ -22,15 +22,6 @@ package struct StatusError: PushError {
     package init(_ code: Code) { self.code = code }
 
     package var codeText: String { code.rawValue }
-
-    package var blame: Blame { code == .overloaded || code == .malformedRow ? .ourselves : .peer }
-
-    package var retry: RetryAdvice {
-        switch code {
-        case .overloaded, .rateLimited, .tooManyNotifications: .later
-        default: .never
-        }
-    }
 
     package var sentence: String {
         switch code {

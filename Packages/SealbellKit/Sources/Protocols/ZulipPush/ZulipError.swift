@@ -1,7 +1,7 @@
 public import PushModel
 
 /// What this protocol's roles refuse, and why.
-public struct ZulipError: PushError {
+public struct ZulipError: AdvisingError {
     /// Frozen. `ZulipErrorAnswer` has the status and the wire code of each.
     public enum Code: String, Sendable, Hashable, CaseIterable {
         /// Who asks: no credentials, or none of a server. ``ZulipError/sentence`` tells each.

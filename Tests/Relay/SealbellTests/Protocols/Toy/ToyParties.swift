@@ -44,8 +44,6 @@ struct ToyError: DeferringError {
     let code: Code
     var codeText: String { "toy.\(code.rawValue)" }
     var sentence: String { "The toy says \(code.rawValue)." }
-    var blame: Blame { isOverloaded ? .ourselves : .peer }
-    var retry: RetryAdvice { code == .malformed || code == .unknownDevice ? .never : .later }
     var isOverloaded: Bool { code == .overloaded }
 
     init(_ code: Code) { self.code = code }
