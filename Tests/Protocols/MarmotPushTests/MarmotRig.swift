@@ -19,7 +19,6 @@ struct Wake: Hashable, CustomStringConvertible {
 /// A notification server with delivery, and push services that accept everything.
 struct MarmotRig: Sendable {
     static let instance = configured("marmot-main")
-    static let app = DeliveryRig.app
     static let topic = "org.acme.chat"
 
     let clock: ManualClock

@@ -25,7 +25,6 @@ struct TestAnswer {
 /// a test has it follow the sleeps (``followSleeps()``), they move it.
 final class TestRelay: Sendable {
     static let instance = configured("zulip-main")
-    static let app = DeliveryRig.app
 
     let relay: ZulipRelay
     let world: World

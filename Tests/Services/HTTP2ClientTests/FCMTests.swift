@@ -7,7 +7,6 @@ import Testing
 import WireFormats
 
 private let now = UnixTime(seconds: 1_800_000_000)
-private let authorization = HTTP2Authorization(scheme: "Bearer", token: Secret(Array("t".utf8)))
 
 /// A fault as FCM writes it.
 private func fault(_ status: String, message: String = "m", code: String?) -> String {

@@ -16,7 +16,6 @@ package final class SessionNetworkSimulator: Service {
     private let thread: SessionNetworkThread?
     private let readers = NoteReaders<SessionNote>(ahead: 65_536)
     private let endpoint = Mutex<String?>(nil)
-    private let stopping = Bell()
 
     package init(_ configuration: SessionNetworkConfiguration = .init(), world: World) {
         self.configuration = configuration

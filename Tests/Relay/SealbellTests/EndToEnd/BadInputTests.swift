@@ -18,9 +18,6 @@ struct BadInputTests {
         let notify: HTTPCall
         let register: HTTPCall
         let analytics: HTTPCall
-        let signUp: HTTPCall
-
-        var good: [HTTPCall] { [notify, register, analytics, signUp] }
 
         init(_ relay: RunningRelay, _ watch: WatchedEngine.Watch) async throws {
             self.relay = relay
@@ -34,7 +31,6 @@ struct BadInputTests {
             notify = try #require(calls.first)
             register = server.origin.register(phone.group, realm: server.realm.uuid)
             analytics = server.origin.analytics(realms: [server.realm])
-            signUp = server.origin.signUp(hostname: server.host, mail: server.mail)
             _ = watch.take()
         }
 

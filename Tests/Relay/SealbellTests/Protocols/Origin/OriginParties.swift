@@ -18,12 +18,6 @@ struct RunningOrigin: Sendable {
 
     static let user = "ada@example.org"
 
-    private static let listeners = """
-        listeners:
-          public: { bind: "127.0.0.1:0", serves: [zulip-main] }
-          admin: { bind: "127.0.0.1:0" }
-        """
-
     /// A configuration whose relay has an origin beside it.
     static func both(_ more: String = "") -> String {
         RelayStage.text.replacing("listeners:\n", with: "listeners:\n  origin: { bind: \"127.0.0.1:0\" }\n")
