@@ -168,11 +168,6 @@ def sealed_for(data, name, key):
     return text + tag + cipher.nonce
 
 
-def opened_for(payload, name):
-    cipher = AES.new(topic_key(name), AES.MODE_GCM, nonce=payload[-12:])
-    return read_body(cipher.decrypt_and_verify(payload[:-28], payload[-28:-12]))
-
-
 # Topics.
 
 def content_topic(name):

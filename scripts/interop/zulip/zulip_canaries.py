@@ -11,7 +11,7 @@ import time
 
 import requests
 
-from tools import SEALBELL, Failed, NotRunnable, expect, free_port, need_modules, relay, running
+from tools import SEALBELL, Failed, NotRunnable, expect, free_port, relay, running
 from .zulip_clients import USER, Stage, ZapPhone, become_active
 
 IDLE_SECONDS = 30
