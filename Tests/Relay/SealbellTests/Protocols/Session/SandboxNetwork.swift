@@ -30,7 +30,7 @@ extension SessionNetworkSimulator {
         let push = StoragePush.written(
             Secret(text.utf8), to: phone.account, namespace: namespace, hash: hash, .live)
         store(push)
-        return push.hash.word
+        return push.hash.reveal { String(decoding: $0, as: UTF8.self) }
     }
 
     /// Returns when all storage nodes watch as many accounts.

@@ -42,7 +42,7 @@ struct SessionCommandTests {
                 try await network.watch(1)
                 let message = StoragePush.written(Secret("see you".utf8), to: account, .live)
                 network.store(message)
-                let hash = message.hash.word
+                let hash = message.hash.reveal { String(decoding: $0, as: UTF8.self) }
                 let delivery = try await arrivals.next("a delivery")
                 let push = String(decoding: delivery.body, as: UTF8.self)
                 let opened = await person.run("open", input: push)
