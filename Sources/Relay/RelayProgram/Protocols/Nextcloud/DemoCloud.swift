@@ -24,9 +24,6 @@ struct DemoCloud: Sendable {
     static let capabilitiesText =
         #"{"ocs":{"data":{"capabilities":{"notifications":{"ocs-endpoints":["list","get","delete"],"#
         + #""push":["devices","object-data","delete"]}}}}}"#
-    static func capabilities() throws(NextcloudError) -> NextcloudCapabilities {
-        try NextcloudCapabilities(Secret(capabilitiesText.utf8))
-    }
 
     /// A device logs in: it has an app password from then on.
     func account(login: String = "ada@example.org") -> NextcloudAccount {
@@ -34,15 +31,7 @@ struct DemoCloud: Sendable {
             serverURL: url, userID: userID, loginName: login, appPassword: Secret("app-password".utf8))
     }
 
-    /// Answers what a device asks with the app password of that number.
-    mutating func answer(_ call: HTTPCall, tokenID: Int64, now: UnixTime) throws -> CallAnswer {
-        let agent = call.headers.first { $0.name == "User-Agent" }?.value.reveal {
-            String(decoding: $0, as: UTF8.self)
-        }
-        return try answer(call.method, userAgent: agent ?? "", call.body, tokenID: tokenID, now: now)
-    }
-
-    /// Answers what a device asks of this server; `nil`: it asks another.
+    /// Answers what a device asks of this server with the app password of that number; `nil`: it asks another.
     mutating func answer(_ call: Call, tokenID: Int64, now: UnixTime) throws -> CallAnswer? {
         guard let http = call.http, http.url.hasPrefix(url) else { return nil }
         if http.method == "GET" { return .http(status: 200, body: Secret(Self.capabilitiesText.utf8)) }
