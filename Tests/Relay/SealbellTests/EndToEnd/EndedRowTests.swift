@@ -30,7 +30,7 @@ struct EndedRowTests {
         while let after = place {
             let page = try await store.records(after: after, limit: 100)
             for row in page.rows {
-                let body = row.body.isEmpty ? Secret([]) : try SealedStore.open(row, with: sealer).body
+                let body = row.body.isEmpty ? Secret([]) : try SealedStore.open(row, with: sealer)
                 rows.append((row.space, body.reveal { Data($0) }))
             }
             place = page.next
