@@ -18,6 +18,7 @@ struct BadInputTests {
         let notify: HTTPCall
         let register: HTTPCall
         let analytics: HTTPCall
+        let signUp: HTTPCall
 
         init(_ relay: RunningRelay, _ watch: WatchedEngine.Watch) async throws {
             self.relay = relay
@@ -31,6 +32,7 @@ struct BadInputTests {
             notify = try #require(calls.first)
             register = server.origin.register(phone.group, realm: server.realm.uuid)
             analytics = server.origin.analytics(realms: [server.realm])
+            signUp = server.origin.signUp(hostname: server.host, mail: server.mail)
             _ = watch.take()
         }
 
