@@ -51,21 +51,21 @@ let sessionTargets: [String: Body] = [
         precondition(opened == nil || opened?.request?.path == "/subscribe", "or it does not open")
     },
     "session-notice": { bytes in
-        guard let push = try? StoragePush(parsing: bytes) else { return }
-        precondition(SwarmFormLimits.hashBytes.contains(push.hash.count))
-        let text = push.serialized()
-        guard let again = try? text.reveal({ try StoragePush(parsing: $0) }) else {
+        guard let notice = try? StorageNotice(parsing: bytes) else { return }
+        precondition(SwarmFormLimits.hashBytes.contains(notice.hash.count))
+        let text = notice.serialized()
+        guard let again = try? text.reveal({ try StorageNotice(parsing: $0) }) else {
             preconditionFailure("what we write we can read")
         }
-        precondition(again.account == push.account && again.hash == push.hash)
-        precondition(again.namespace == push.namespace && again.timestamp == push.timestamp)
-        precondition(again.expiry == push.expiry)
-        precondition((again.data == nil) == (push.data == nil))
-        if let (data, written) = push.data.flatMap({ data in again.data.map { (data, $0) } }) {
+        precondition(again.account == notice.account && again.hash == notice.hash)
+        precondition(again.namespace == notice.namespace && again.timestamp == notice.timestamp)
+        precondition(again.expiry == notice.expiry)
+        precondition((again.data == nil) == (notice.data == nil))
+        if let (data, written) = notice.data.flatMap({ data in again.data.map { (data, $0) } }) {
             precondition(data == written)
         }
         precondition(text.reveal { isStrict($0) })
-        _ = push.account.swarmPoint
+        _ = notice.account.swarmPoint
     },
     "session-monitor-reply": { bytes in
         guard let first = bytes.first else { return }
@@ -156,7 +156,7 @@ private func judge(_ form: SubscribeForm) {
 private func judge(_ row: SessionSubscription) {
     let body = row.body
     precondition(SessionSubscription(body: body).map { $0.body == body } ?? false, "one form for one row")
-    let record = row.record(SessionKeys(fuzzName), bundle: "org.example", now: UnixTime(seconds: 1))
+    let record = row.record(SessionRecordNames(fuzzName), bundle: "org.example", now: UnixTime(seconds: 1))
     precondition((MonitorRequest(record) == nil) == row.isLocal)
     guard let watch = MonitorRequest(row) else { return }
     _ = watch.isValid(at: UnixTime(seconds: 1_700_000_000))

@@ -124,7 +124,7 @@ private final class LinkPlay {
                     zip(reading.revisions, reading.revisions.dropFirst()).allSatisfy { $0 < $1 })
                 precondition(reading.revisions.last.map { $0 <= reading.through } ?? false)
                 readings.append(reading)
-            case .push(let key, let scope, _):
+            case .notice(let key, let scope, _):
                 precondition(open.contains(.node(key)))
                 precondition(scope.former.count <= playLimits.formerScopes)
             case .end(let revisions):

@@ -71,11 +71,11 @@ let statusEndTargets: [String: Body] = [
     "status-note": { bytes in
         let plain = Secret(copying: bytes)
         var random = SystemRandomNumberGenerator()
-        precondition(MessageNote.open(plain, with: waitingPhone.key) == nil, "nobody has sealed it")
-        let note = MessageNote.seal(
+        precondition(MessagePreview.open(plain, with: waitingPhone.key) == nil, "nobody has sealed it")
+        let note = MessagePreview.seal(
             plain, messageID: Secret([1]), author: statusServer, to: waitingPhone.key.point, using: &random)
         guard let note else { return }
-        let opened = MessageNote.open(note, with: waitingPhone.key)
+        let opened = MessagePreview.open(note, with: waitingPhone.key)
         precondition(opened.map { $0.content == plain && $0.author == statusServer.point } ?? false)
     },
     "status-kept": { bytes in

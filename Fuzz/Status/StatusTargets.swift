@@ -251,7 +251,7 @@ private func playReports(_ bytes: UnsafeRawBufferPointer) {
 
 /// A body of each kind of the relay's rows, whoever wrote it.
 private func judge(_ body: Secret) {
-    let key = StatusKeys(statusName).request(Secret([]))
+    let key = StatusRecordNames(statusName).request(Secret([]))
     let record = Record(key: key, touchedAt: noon, body: body)
     if let row = StatusRow(record) {
         let written = Record(key: key, touchedAt: noon, body: row.body)

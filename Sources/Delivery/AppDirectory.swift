@@ -38,37 +38,38 @@ package struct AppDirectory: Sendable {
         }
     }
 
-    private let desks: [ConfiguredName: [any Desk]]
+    private let services: [ConfiguredName: [any ServiceApps]]
     /// By both lanes of each.
     private let pairs: [LaneName: LanePair]
 
     package init(_ instances: [Instance]) {
-        desks = Dictionary(
-            instances.map { ($0.name, Self.desks($0.apps)) }, uniquingKeysWith: { first, _ in first })
+        services = Dictionary(
+            instances.map { ($0.name, Self.services($0.apps)) }, uniquingKeysWith: { first, _ in first })
         var pairs: [LaneName: LanePair] = [:]
-        for case .either(let pair) in desks.values.flatMap({ $0 }).flatMap(\.choices) {
+        for case .either(let pair) in services.values.flatMap({ $0 }).flatMap(\.choices) {
             (pairs[pair.first], pairs[pair.other]) = (pair, pair)
         }
         self.pairs = pairs
     }
 
-    private static func desks(_ apps: [App]) -> [any Desk] {
-        var desks: [any Desk] = []
+    private static func services(_ apps: [App]) -> [any ServiceApps] {
+        var services: [any ServiceApps] = []
         for outlet in apps.flatMap(\.outlets)
-        where !desks.contains(where: { $0.service == type(of: outlet).service }) {
-            desks.append(desk(like: outlet, apps))
+        where !services.contains(where: { $0.service == type(of: outlet).service }) {
+            services.append(instanceApps(like: outlet, apps))
         }
-        return desks
+        return services
     }
 
-    private static func desk<Outlet: ServiceOutlet>(like _: Outlet, _ apps: [App]) -> any Desk {
-        OutletDesk(
+    private static func instanceApps<Outlet: ServiceOutlet>(like _: Outlet, _ apps: [App]) -> any ServiceApps
+    {
+        OutletApps(
             apps: apps.flatMap { app in
                 app.outlets.compactMap { ($0 as? Outlet).map { AppOutlet(app.name, $0) } }
             })
     }
 
-    var names: Set<ConfiguredName> { Set(desks.keys) }
+    var names: Set<ConfiguredName> { Set(services.keys) }
 
     /// `nil` when no app of the instance sends such a message, or not to the environment that it names: it is
     /// dropped and counted.
@@ -77,17 +78,19 @@ package struct AppDirectory: Sendable {
     }
 
     /// For all pushes of one call.
-    func choices(of instance: ConfiguredName) -> Choices { Choices(desks: desks[instance] ?? []) }
+    func choices(of instance: ConfiguredName) -> Choices { Choices(services: services[instance] ?? []) }
 
     /// The apps of one instance.
     struct Choices: Sendable {
-        fileprivate let desks: [any Desk]
+        fileprivate let services: [any ServiceApps]
 
         /// As ``AppDirectory/choice(_:of:)``.
         func choice(_ message: ProviderMessage) -> LaneChoice? {
             let service = message.service
-            guard let desk = desks.first(where: { $0.service == service }) else { return nil }
-            guard let choice = desk.choose(message).map({ desk.choices[$0] }) else { return nil }
+            guard let instanceApps = services.first(where: { $0.service == service }) else { return nil }
+            guard let choice = instanceApps.choose(message).map({ instanceApps.choices[$0] }) else {
+                return nil
+            }
             guard let environment = message.environment else { return choice }
             return choice.lane(in: environment).map { .lane($0) }
         }
@@ -110,7 +113,7 @@ struct LanePair: Sendable, Hashable {
 }
 
 /// The apps of one instance that have one push service.
-private protocol Desk: Sendable {
+private protocol ServiceApps: Sendable {
     var service: PushService { get }
     /// Of each app, in order.
     var choices: [AppDirectory.LaneChoice] { get }
@@ -118,7 +121,7 @@ private protocol Desk: Sendable {
     func choose(_ message: ProviderMessage) -> Int?
 }
 
-private struct OutletDesk<Outlet: ServiceOutlet>: Desk {
+private struct OutletApps<Outlet: ServiceOutlet>: ServiceApps {
     let choices: [AppDirectory.LaneChoice]
     private let apps: [AppOutlet<Outlet>]
 

@@ -57,13 +57,13 @@ final class DeliveryCore: Sendable {
     let lease: Lease
     let membership: Membership
     let settler: Settler
-    let volatile: VolatileLedger
+    let volatile: VolatileOutbox
     /// What has ended with its registration, and may still be on its way into a lane.
     let revoked = RevokedPushes()
     let reclaim = Reclaim()
     let hold: Hold
     let pacer: Pacer
-    let tolls: TollShelf
+    let tolls: InstanceTolls
     let table: Mutex<Table>
     let observer: DeliveryObserver
     /// The clock by which custody and records end.
@@ -84,10 +84,10 @@ final class DeliveryCore: Sendable {
         firstAttempts = FirstAttempts(limits: limits)
         hold = Hold(limits: limits, world: world)
         pacer = Pacer(limits: limits, start: world.instant())
-        volatile = VolatileLedger(limits: limits, world: world)
+        volatile = VolatileOutbox(limits: limits, world: world)
         lease = Lease(store: outbox, limits: limits, world: world, journal: journal)
         membership = Membership(store: outbox, limits: limits, world: world, journal: journal)
-        tolls = TollShelf(membership, world)
+        tolls = InstanceTolls(membership, world)
         table = Mutex(Table(apps: AppDirectory([]), lanes: [:], overrides: [:]))
         settler = Settler(store: outbox, limits: limits, world: world, journal: journal)
         outbox.ended.hear { [weak self] in self?.revoke($0) }

@@ -225,7 +225,7 @@ final class Pacer: Sendable {
 
     /// Schedules as they would be after a call.
     private struct Draft {
-        struct Plan {
+        struct PlannedSchedule {
             let standing: Schedule
             var planned: Schedule
 
@@ -239,13 +239,13 @@ final class Pacer: Sendable {
             }
         }
 
-        private(set) var shared: Plan
-        private(set) var own: [Digest16: Plan] = [:]
+        private(set) var shared: PlannedSchedule
+        private(set) var own: [Digest16: PlannedSchedule] = [:]
         /// How many of them have none yet.
         private(set) var newcomers = 0
         private var sharing: Set<Digest16> = []
 
-        init(shared: Schedule) { self.shared = Plan(shared) }
+        init(shared: Schedule) { self.shared = PlannedSchedule(shared) }
 
         func knows(_ origin: Digest16) -> Bool { own[origin] != nil || sharing.contains(origin) }
 
@@ -255,7 +255,7 @@ final class Pacer: Sendable {
                 return
             }
             if standing == nil { newcomers += 1 }
-            own[origin] = Plan(standing ?? Schedule(begunAt: time))
+            own[origin] = PlannedSchedule(standing ?? Schedule(begunAt: time))
         }
 
         func note(in promise: inout Promise, at time: Int64) {

@@ -34,7 +34,7 @@ struct BlameTests {
 
     @Test("Nobody, before something was accepted, and the log says so once", arguments: EngineKind.allCases)
     func unproven(_ kind: EngineKind) async throws {
-        let isRight = Watch()
+        let isRight = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm) { push in
             isRight.count > 0 && push.address != "phone 7" ? Self.accepted : Self.bad
         }
@@ -54,7 +54,7 @@ struct BlameTests {
         arguments: EngineKind.allCases, [true, false])
     func changed(_ kind: EngineKind, _ byReload: Bool) async throws {
         let depot = Depot(kind)
-        let isWrong = Watch()
+        let isWrong = AwaitedCount()
         let first = ScriptedProvider(Names.fcm) { _ in isWrong.count > 0 ? Self.bad : Self.accepted }
         let second = ScriptedProvider(Names.fcm) { _ in Self.bad }
         try await Rig.run(depot, Self.setup(first, "one")) { rig in

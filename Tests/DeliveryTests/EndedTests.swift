@@ -46,7 +46,7 @@ struct EndedTests {
         "What a halted lane holds in memory, and what is parked, goes with its registration",
         arguments: EngineKind.allCases, End.allCases)
     func held(_ kind: EngineKind, _ end: End) async throws {
-        let isBack = Watch()
+        let isBack = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm) { _ in isBack.count > 0 ? .accepted : .badCredential }
         var limits = DeliveryLimits()
         limits.lanePushes = 2
@@ -73,7 +73,7 @@ struct EndedTests {
         "A push under way when its registration ends is not sent again, whatever comes of it",
         arguments: EngineKind.allCases, [Answer.busy(), .notReached, .silence, .badCredential])
     func underWay(_ kind: EngineKind, _ answer: Answer) async throws {
-        let isOver = Watch()
+        let isOver = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm) { push in
             guard push.address == "one" else { return .accepted }
             await isOver.wait(for: 1)
@@ -111,7 +111,7 @@ struct EndedTests {
         "What one relay ends, the others on its store do not send: retries never, the rest from their next beat on",
         arguments: SharedEngine.allCases)
     func shared(_ engine: SharedEngine) async throws {
-        let isBack = Watch()
+        let isBack = AwaitedCount()
         let busy = ScriptedProvider(Names.fcm) { push in
             isBack.count > 0 ? .accepted : push.address == "t9" ? .badCredential : .busy(.seconds(20))
         }

@@ -52,7 +52,7 @@ struct FeedbackTests {
         "A push waits, the phone registers anew, and the retry is refused: the new registration lives",
         arguments: EngineKind.allCases, Word.allCases)
     func retried(_ kind: EngineKind, _ word: Word) async throws {
-        let isRenewed = Watch()
+        let isRenewed = AwaitedCount()
         let depot = Depot(kind)
         let provider = ScriptedProvider(Names.fcm) { [clock = depot.clock] push in
             push.address == "other" ? .accepted : isRenewed.count > 0 ? word.answer(at: clock.now) : .busy()
@@ -77,7 +77,7 @@ struct FeedbackTests {
         "A token is refused whose phone has another by now: that one lives, whatever the clocks say",
         arguments: EngineKind.allCases, [-60, 0, 60])
     func underWay(_ kind: EngineKind, _ seconds: Int) async throws {
-        let isRenewed = Watch()
+        let isRenewed = AwaitedCount()
         let depot = Depot(kind)
         let provider = ScriptedProvider(Names.fcm) { [clock = depot.clock] push in
             await isRenewed.wait(for: 1)

@@ -61,7 +61,7 @@ struct HoldTests {
     private func answer(
         _ rig: Rig, _ call: @escaping @Sendable () async throws -> [FirstOutcome]
     ) async throws -> [FirstOutcome] {
-        let answered = Watch()
+        let answered = AwaitedCount()
         async let answer = {
             defer { answered.add() }
             return try await call()
@@ -72,7 +72,7 @@ struct HoldTests {
 
     @Test("A reply waits no longer for first attempts than the call's stay has left")
     func reply() async throws {
-        let gate = Watch()
+        let gate = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm, slots: 1) { _ in
             await gate.wait(for: 1)
             return .accepted
@@ -175,7 +175,7 @@ struct HoldTests {
                 return try await rig.service.intake.admit(verdict, instance: Names.instance)
             }
             rig.registry.failDeletion(.unavailable)
-            let answered = Watch()
+            let answered = AwaitedCount()
             async let reply = {
                 defer { answered.add() }
                 return try await ask()

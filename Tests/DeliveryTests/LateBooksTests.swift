@@ -157,7 +157,7 @@ struct LateBooksTests {
 
     @Test("A late word about a call proves the configuration, and the store hears of the next acceptance")
     func provenByCall() async throws {
-        let word = Watch()
+        let word = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm) { push in
             guard push.pushClass == .urgent else { return .accepted }
             return .silence {

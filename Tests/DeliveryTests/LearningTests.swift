@@ -55,7 +55,7 @@ struct LearningTests {
     @Test("Nor does one that was parked before it was accepted, and so comes from the store unknown")
     func knownFromStore() async throws {
         let depot = Depot()
-        let learned = Watch()
+        let learned = AwaitedCount()
         let production = ScriptedProvider(Names.apns, slots: 0) { push in
             if push.pushClass == .urgent { return .accepted }
             // The lane may have it back before the store has the other one's acceptance.
@@ -114,7 +114,7 @@ struct LearningTests {
         "Two pushes to a new address of the sandbox cost no registration, when the second one's refusal comes late",
         arguments: EngineKind.allCases)
     func learnedMeanwhile(_ kind: EngineKind) async throws {
-        let late = Watch()
+        let late = AwaitedCount()
         let production = ScriptedProvider(Names.apns, slots: 2) { push in
             if push.pushClass != .urgent { await late.wait(for: 1) }
             return .badDeviceToken

@@ -74,7 +74,7 @@ struct LeaseTests {
     @Test("A late answer of an old epoch changes nothing")
     func lateSettle() async throws {
         let depot = Depot()
-        let answers = Watch()
+        let answers = AwaitedCount()
         let slow = ScriptedProvider(Names.fcm) { _ in
             await answers.wait(for: 1)
             return .rejected
@@ -102,7 +102,7 @@ struct LeaseTests {
         arguments: EngineKind.allCases)
     func gracefulStop(_ kind: EngineKind) async throws {
         let depot = Depot(kind)
-        let answers = Watch()
+        let answers = AwaitedCount()
         let first = ScriptedProvider(Names.fcm, slots: 2) { _ in
             await answers.wait(for: 1)
             return .accepted

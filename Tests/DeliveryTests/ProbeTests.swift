@@ -71,7 +71,7 @@ struct ProbeTests {
 
     @Test("What probes could not send goes behind the others when the lane goes on")
     func goesOn() async throws {
-        let works = Watch()
+        let works = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm) { _ in works.count > 0 ? .accepted : .badCredential }
         try await Rig.run(Depot(), .of(provider), limits: .haltsAtOnce) { rig in
             try await rig.expect([.known(.misconfigured)], of: [push(1)])
@@ -126,7 +126,7 @@ struct ProbeTests {
     @Test(
         "A push that comes back lets a lane go that was halted without its origin, and somebody hears of it")
     func reopened() async throws {
-        let gate = Watch()
+        let gate = AwaitedCount()
         let first = Once()
         let provider = ScriptedProvider(Names.fcm, slots: 2) { push in
             guard push.address == "phone" else { return .badDeviceToken }

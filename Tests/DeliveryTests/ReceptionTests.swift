@@ -82,7 +82,7 @@ struct ReceptionTests {
             #expect(await refusal(reception, EchoRole.Call()) == .overloaded(nil))
             #expect(role.asked == 1)
             role.overloadsNext(2)
-            let answered = Watch()
+            let answered = AwaitedCount()
             async let held = {
                 defer { answered.add() }
                 return await refusal(reception, EchoRole.Call(isOnce: true))
@@ -132,7 +132,7 @@ struct ReceptionTests {
             rig.outbox.set { $0.accept = .unavailable }
             let reception = reception(rig)
             let by = rig.clock.instant + .seconds(5)
-            let answered = Watch()
+            let answered = AwaitedCount()
             let call = EchoRole.Call(pushes: [push(1)])
             async let refused = {
                 defer { answered.add() }

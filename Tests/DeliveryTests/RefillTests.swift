@@ -14,7 +14,7 @@ struct RefillTests {
     }()
 
     /// A service that puts calls off once and holds everything else until told to go on.
-    private static func service(_ gate: Watch) -> ScriptedProvider {
+    private static func service(_ gate: AwaitedCount) -> ScriptedProvider {
         ScriptedProvider(Names.fcm) { push in
             if push.pushClass == .urgent { return push.attempt == 0 ? .busy(.seconds(10)) : .accepted }
             await gate.wait(for: 1)
@@ -26,7 +26,7 @@ struct RefillTests {
         "A call that was put off into the store is next when it is due, though memory is full",
         arguments: EngineKind.allCases)
     func call(_ kind: EngineKind) async throws {
-        let gate = Watch()
+        let gate = AwaitedCount()
         let provider = Self.service(gate)
         try await Rig.run(Depot(kind), .of(provider), limits: Self.full) { rig in
             try await rig.expect([.known(.retry)], of: [push(1, .urgent)])
@@ -65,7 +65,7 @@ struct RefillTests {
 
     @Test("A message goes before what is in the background, in the same way")
     func message() async throws {
-        let gate = Watch()
+        let gate = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm) { push in
             if push.pushClass == .normal { return push.attempt == 0 ? .busy(.seconds(10)) : .accepted }
             await gate.wait(for: 1)
@@ -87,7 +87,7 @@ struct RefillTests {
 
     @Test("A call that a dead relay left is next at the heir, though its memory is full")
     func takeOver() async throws {
-        let gate = Watch()
+        let gate = AwaitedCount()
         let dead = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         let heir = ScriptedProvider(Names.fcm) { push in
             if push.pushClass != .urgent { await gate.wait(for: 1) }

@@ -10,7 +10,7 @@ import Testing
 struct ReloadTests {
     @Test("A lane that is replaced loses no push and doubles none", arguments: EngineKind.allCases)
     func replaced(_ kind: EngineKind) async throws {
-        let answers = Watch()
+        let answers = AwaitedCount()
         let old = ScriptedProvider(Names.fcm, slots: 3) { push in
             await answers.wait(for: 1)
             return push.address == "t1" ? .busy(.seconds(1)) : .accepted
@@ -38,7 +38,7 @@ struct ReloadTests {
 
     @Test("A lane that takes a halted one's place is not halted, which proves nothing to operators")
     func halted() async throws {
-        let answers = Watch()
+        let answers = AwaitedCount()
         let old = ScriptedProvider(Names.fcm, slots: 2) { push in
             if push.address == "t2" { await answers.wait(for: 1) }
             return .badCredential
@@ -125,7 +125,7 @@ struct ReloadTests {
             journal: LogSpy().journal)
         let group = ServiceGroup(
             services: [service], gracefulShutdownSignals: [], logger: silentLogger)
-        let hasEnded = Watch()
+        let hasEnded = AwaitedCount()
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 try await group.run()

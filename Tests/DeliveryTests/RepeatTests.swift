@@ -8,7 +8,7 @@ import Testing
 struct RepeatTests {
     @Test("Repeated while it is owed, a call waits for the same push", arguments: EngineKind.allCases)
     func owed(_ kind: EngineKind) async throws {
-        let answers = Watch()
+        let answers = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm, slots: 4) { _ in
             await answers.wait(for: 1)
             return .rejected

@@ -45,7 +45,7 @@ struct ReplyTests {
 
     @Test("At the deadline the reply leaves, and what has no answer yet counts as pending")
     func deadline() async throws {
-        let answers = Watch()
+        let answers = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm, slots: 2) { push in
             if push.address == "t2" { await answers.wait(for: 1) }
             return .accepted
@@ -96,7 +96,7 @@ struct ReplyTests {
 
     @Test("Nobody waits for a lane that is known to be too slow for its backlog")
     func slowLane() async throws {
-        let (asked, goesOn) = (Noted(0), Watch())
+        let (asked, goesOn) = (Noted(0), AwaitedCount())
         let provider = ScriptedProvider(Names.fcm) { _ in
             let number = asked.change { count in
                 count += 1

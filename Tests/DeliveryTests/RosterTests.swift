@@ -176,7 +176,7 @@ struct RosterTests {
         let clock = ManualClock()
         let shared = MemoryStore.Shared()
         let keys = AtRestKeys.generate(.live)
-        let (asked, isToCome) = (Watch(), Watch())
+        let (asked, isToCome) = (AwaitedCount(), AwaitedCount())
         func member(_ number: UInt64, isLate: Bool) async throws -> Membership {
             let base = MemoryStore(
                 owner: OwnerID(Digest16(high: number, low: 1)), sharing: shared, clock: { clock.now })
@@ -205,8 +205,8 @@ struct RosterTests {
 /// The answer to its first enrolment comes when it is told to.
 private struct LateEnrolment: Enrolment {
     let base: any Enrolment
-    let asked: Watch
-    let isToCome: Watch
+    let asked: AwaitedCount
+    let isToCome: AwaitedCount
 
     func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
         let members = try await base.enrol(in: groups, for: span)

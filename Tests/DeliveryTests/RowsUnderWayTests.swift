@@ -147,7 +147,7 @@ struct RowsUnderWayTests {
         "A push that comes back to the process that is sending it is not sent beside itself",
         arguments: Place.allCases)
     func comesBack(_ place: Place) async throws {
-        let gate = Watch()
+        let gate = AwaitedCount()
         let slow = { @Sendable (_: OwedPush) async -> Answer in
             await gate.wait(for: 1)
             return .accepted

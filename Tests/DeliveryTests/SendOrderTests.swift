@@ -58,7 +58,7 @@ struct SendOrderTests {
     func amidst(_ kind: EngineKind) async throws {
         let count = Self.backlog(kind)
         // The n-th request is answered once so many answers are allowed; one is under way at a time.
-        let allowed = Watch()
+        let allowed = AwaitedCount()
         let asked = Mutex(0)
         let provider = ScriptedProvider(Names.fcm, slots: 1) { _ in
             let number = asked.withLock { asked in

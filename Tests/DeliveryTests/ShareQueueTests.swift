@@ -79,7 +79,7 @@ struct ShareQueueTests {
 
     @Test("A source whose share is full is told when half of it is free; the others go on meanwhile")
     func told() async throws {
-        let told = Watch()
+        let told = AwaitedCount()
         let queue = Queue(share: 1_000, .overrun) { source in
             #expect(source == 1)
             told.add()

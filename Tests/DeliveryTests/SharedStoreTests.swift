@@ -147,7 +147,7 @@ struct SharedStoreTests {
         let depot = Depot()
         var limits = DeliveryLimits()
         limits.lanePushes = 2
-        let gate = Watch()
+        let gate = AwaitedCount()
         let mine = ScriptedProvider(Names.fcm, slots: 1) { push in
             if push.address != "t1" { await gate.wait(for: 1) }
             return .accepted

@@ -150,7 +150,7 @@ struct StoreFaultTests {
             push.address == "t1" && push.attempt == 0 ? .busy(.seconds(2)) : .accepted
         }
         let silent = ScriptedProvider(Names.apns, slots: 0) { _ in .accepted }
-        let gate = Watch()
+        let gate = AwaitedCount()
         try await Rig.run(Depot(), .of(provider, silent)) { rig in
             rig.outbox.countGate.withLock { $0 = gate }
             let asked = rig.outbox.counts.count
@@ -173,7 +173,7 @@ struct StoreFaultTests {
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         var limits = DeliveryLimits()
         limits.lanePushes = 4
-        let gate = Watch()
+        let gate = AwaitedCount()
         try await Rig.run(Depot(), .of(provider), limits: limits) { rig in
             rig.outbox.countGate.withLock { $0 = gate }
             let before = rig.outbox.counts.count

@@ -117,7 +117,7 @@ struct UnansweredTests {
     @Test("A connection that takes a thousand requests with it slows nothing when the next one answers")
     func burst() async throws {
         let lost = Mutex(1_000)
-        let isLost = Watch()
+        let isLost = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm, slots: 1_000) { _ in
             // All thousand are under way when the connection ends.
             await isLost.wait(for: 1)

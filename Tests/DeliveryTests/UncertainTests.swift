@@ -53,7 +53,7 @@ struct UncertainTests {
 
     @Test("A push that is under way meanwhile is waited for, and not sent again")
     func underWay() async throws {
-        let gate = Watch()
+        let gate = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm, slots: 1) { push in
             if push.address == "t1" { await gate.wait(for: 1) }
             return .accepted
@@ -75,7 +75,7 @@ struct UncertainTests {
 
     @Test("Volatile pushes that are under way meanwhile keep nothing back")
     func besideVolatile() async throws {
-        let gate = Watch()
+        let gate = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm, slots: 2) { push in
             if push.custody == .volatile { await gate.wait(for: 1) }
             return .accepted
@@ -96,7 +96,7 @@ struct UncertainTests {
 
     @Test("A lane that a reload makes meanwhile keeps nothing in memory either: nothing is sent twice")
     func besideReload() async throws {
-        let answer = Watch()
+        let answer = AwaitedCount()
         let production = ScriptedProvider(Names.apns) { _ in
             await answer.wait(for: 1)
             return .badDeviceToken
@@ -151,7 +151,7 @@ struct UncertainTests {
     @Test("An answer that comes when another has taken the push over does not send it again")
     func lateAnswer() async throws {
         let depot = Depot()
-        let answers = Watch()
+        let answers = AwaitedCount()
         let mine = ScriptedProvider(Names.fcm, slots: 4) { push in
             guard push.address == "t1" else { return .accepted }
             await answers.wait(for: 1)

@@ -9,7 +9,7 @@ import Testing
 @Suite("Pushes of unknown fate, and answers that come late", .timeLimit(.minutes(30)))
 struct UnknownFateTests {
     /// The first send is given up, and answered once `word` has been rung; the repeat is accepted.
-    private func late(_ answer: Answer = .accepted, after word: Watch) -> ScriptedProvider {
+    private func late(_ answer: Answer = .accepted, after word: AwaitedCount) -> ScriptedProvider {
         ScriptedProvider(Names.fcm) { push in
             guard push.attempt == 0 else { return .accepted }
             return .silence {
@@ -23,7 +23,7 @@ struct UnknownFateTests {
         "An acceptance that comes late settles the push whose repeat waits in the store",
         arguments: EngineKind.allCases)
     func parked(_ kind: EngineKind) async throws {
-        let word = Watch()
+        let word = AwaitedCount()
         let provider = late(after: word)
         try await Rig.run(Depot(kind), .of(provider)) { rig in
             try await rig.expect([.known(.retry)], of: [push(1)])
@@ -41,7 +41,7 @@ struct UnknownFateTests {
 
     @Test("The same where its repeat waits in memory: it is not sent again")
     func inMemory() async throws {
-        let (word, gate) = (Watch(), Watch())
+        let (word, gate) = (AwaitedCount(), AwaitedCount())
         let provider = ScriptedProvider(Names.fcm) { push in
             if push.address == "t2" { await gate.wait(for: 1) }
             guard push.address == "t1", push.attempt == 0 else { return .accepted }
@@ -70,7 +70,7 @@ struct UnknownFateTests {
 
     @Test("The same where its repeat is under way: whatever that is answered, no other is made")
     func underWay() async throws {
-        let (word, gate) = (Watch(), Watch())
+        let (word, gate) = (AwaitedCount(), AwaitedCount())
         let provider = ScriptedProvider(Names.fcm) { push in
             if push.attempt > 0 {
                 await gate.wait(for: 1)
@@ -99,7 +99,7 @@ struct UnknownFateTests {
         for (answer, state) in [
             (Answer.gone(at: .distantFuture), false), (.rejected, true), (.badTopic, true)
         ] {
-            let (word, depot) = (Watch(), Depot())
+            let (word, depot) = (AwaitedCount(), Depot())
             let provider = late(answer, after: word)
             try await Rig.run(depot, .of(provider)) { rig in
                 let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
@@ -136,7 +136,7 @@ struct UnknownFateTests {
 
     @Test("A late word is one of the service: it has been silent no longer")
     func endsSilence() async throws {
-        let word = Watch()
+        let word = AwaitedCount()
         let isBack = Mutex(false)
         let provider = ScriptedProvider(Names.fcm, slots: 30) { _ in
             if isBack.withLock(\.self) { return .accepted }
@@ -162,7 +162,7 @@ struct UnknownFateTests {
 
     @Test("A volatile push that was accepted late is owed no longer, and not sent again")
     func volatile() async throws {
-        let word = Watch()
+        let word = AwaitedCount()
         let provider = late(after: word)
         try await Rig.run(Depot(), .of(provider)) { rig in
             rig.admitVolatile([1])
@@ -246,7 +246,7 @@ struct UnknownFateTests {
     @Test("A stop waits twelve seconds for what is under way; then its fate is unknown, and the row says so")
     func gracefulStop() async throws {
         let depot = Depot()
-        let gate = Watch()
+        let gate = AwaitedCount()
         let spans = Noted<[Duration]>([])
         let provider = ScriptedProvider(
             Names.fcm, slots: 2,
@@ -277,7 +277,7 @@ struct UnknownFateTests {
 
     @Test("A lane that a reload replaces waits for its answers as long as ever")
     func reload() async throws {
-        let (gate, wound) = (Watch(), Watch())
+        let (gate, wound) = (AwaitedCount(), AwaitedCount())
         let old = ScriptedProvider(Names.fcm, windsDown: { _ in wound.add() }) { _ in
             await gate.wait(for: 1)
             return .accepted

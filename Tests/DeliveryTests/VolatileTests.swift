@@ -274,7 +274,7 @@ struct VolatileStopTests {
     @Test("A retry that comes due while the stop drains is made")
     func retryWhileDraining() async throws {
         let depot = Depot()
-        let gate = Watch()
+        let gate = AwaitedCount()
         let tries = Mutex(0)
         let provider = ScriptedProvider(Names.fcm) { _ in
             let number = tries.withLock { count in

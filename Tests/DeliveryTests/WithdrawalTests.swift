@@ -59,7 +59,7 @@ struct WithdrawalTests {
         "A call of which something failed is taken again, and what was accepted of it is not sent twice",
         arguments: EngineKind.allCases)
     func undone(_ kind: EngineKind) async throws {
-        let isBack = Watch()
+        let isBack = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm, slots: 3) { push in
             push.address == "t1" || isBack.count > 0 ? .accepted : .busy()
         }
@@ -93,7 +93,7 @@ struct WithdrawalTests {
         "A push that a lane spares its registration for has failed: nothing of it is left, and it may come again",
         arguments: EngineKind.allCases)
     func spared(_ kind: EngineKind) async throws {
-        let isBack = Watch()
+        let isBack = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm) { _ in isBack.count > 0 ? .accepted : .badDeviceToken }
         try await Rig.run(Depot(kind), .of(provider)) { rig in
             // The lane halts, and from now on no registration is blamed.
@@ -129,7 +129,7 @@ struct WithdrawalTests {
         "What a halted lane called pending is owed, whatever a repeat would withdraw when the lane goes on",
         arguments: EngineKind.allCases)
     func promisedByHalt(_ kind: EngineKind) async throws {
-        let goesOn = Watch()
+        let goesOn = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm) { push in
             switch push.address {
             case "t1": return .badCredential
@@ -220,7 +220,7 @@ struct WithdrawalTests {
 
     @Test("Nothing is undone where all was accepted, or is pending")
     func notUndone() async throws {
-        let answers = Watch()
+        let answers = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm, slots: 2) { push in
             if push.address == "t2" { await answers.wait(for: 1) }
             return push.address == "t2" ? .busy() : .accepted
@@ -257,7 +257,7 @@ struct WithdrawalTests {
 
     @Test("A push that is another's when it is to be withdrawn goes on there, and is pending")
     func takenOver() async throws {
-        let answers = Watch()
+        let answers = AwaitedCount()
         let slow = ScriptedProvider(Names.fcm) { _ in
             await answers.wait(for: 1)
             return .busy()
@@ -305,7 +305,7 @@ struct WithdrawalTests {
     /// When the push comes back: its sender has heard that it is owed, or the store has still to be told.
     @Test("If it comes back, it is sent, and not withdrawn after all", arguments: [true, false])
     func comesBack(_ isTold: Bool) async throws {
-        let isBack = Watch()
+        let isBack = AwaitedCount()
         let mine = ScriptedProvider(Names.fcm) { _ in isBack.count > 0 ? .accepted : .busy() }
         let theirs = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         try await Fleet.run(Depot(), [.of(mine), .of(theirs)]) { rigs in
@@ -345,7 +345,7 @@ struct WithdrawalTests {
 
     @Test("What has no answer by the deadline is pending, and goes on")
     func pending() async throws {
-        let answers = Watch()
+        let answers = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm) { _ in
             await answers.wait(for: 1)
             return .busy()
@@ -374,7 +374,7 @@ struct WithdrawalTests {
 
     @Test("A push that another reply has told of already is not withdrawn")
     func toldAlready() async throws {
-        let answers = Watch()
+        let answers = AwaitedCount()
         let trace = Trace()
         let provider = ScriptedProvider(Names.fcm) { _ in
             await answers.wait(for: 1)

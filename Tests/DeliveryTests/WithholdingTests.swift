@@ -111,7 +111,7 @@ struct WithholdingTests {
         try await Rig.run(Depot(), .of(provider), holds: true) { rig in
             try await exceed("loud", of: rig)
             rig.outbox.set { $0.accept = .unavailable }
-            let answered = Watch()
+            let answered = AwaitedCount()
             async let answer = {
                 defer { answered.add() }
                 return try await admit(rig, verdict(pushes(["loud", "one"], from: 100)))
@@ -130,7 +130,7 @@ struct WithholdingTests {
         try await Rig.run(Depot(), .of(provider), holds: true) { rig in
             try await exceed("loud", of: rig)
             rig.outbox.set { $0.lostAccepts = 1 }
-            let answered = Watch()
+            let answered = AwaitedCount()
             async let answer = {
                 defer { answered.add() }
                 return try await admit(rig, verdict(pushes(["loud", "one"], from: 100)))

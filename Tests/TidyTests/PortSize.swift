@@ -8,7 +8,7 @@ extension Rules {
         "HostedProtocol": "All that the wiring asks of a protocol, which is one folder.",
         "HostedInstance": "All that the wiring asks of one instance; most of it has a default.",
         "PushDevice": "All that an app asks of a device, the same for every protocol.",
-        "OriginBook": "One admin call each, of one book.",
+        "OriginControl": "One admin call each, of one book.",
         "HostedService": "All that the wiring asks of a push service, which is one folder.",
         "ServiceSettings": "All that the wiring asks of an app's keys for one service.",
         "ServiceMessage": "All that the model knows of a push service, which is one file.",

@@ -268,8 +268,8 @@ struct RuleSelfTests {
         #expect(Rules.ports(port("Port", 5)).map(\.requirements) == [7])
         #expect(Rules.portSize(port("Port", 5)).isEmpty)
         #expect(Rules.portSize(port("Port", 6)).count == 1)
-        #expect(Rules.portSize(port("OriginBook", 6)).isEmpty)
-        #expect(Rules.portSize(port("OriginBook", 5)).count == 1, "an exception that is none any more")
+        #expect(Rules.portSize(port("OriginControl", 6)).isEmpty)
+        #expect(Rules.portSize(port("OriginControl", 5)).count == 1, "an exception that is none any more")
         #expect(Rules.portSize(file("protocol A: B, C {}\nlet a: any A\n")).isEmpty)
     }
 

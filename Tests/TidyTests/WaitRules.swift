@@ -3,8 +3,8 @@ import Foundation
 /// What a test's source shows of how it waits: a test leans neither on being scheduled in time nor waits
 /// without an end that says why (`PushTesting`'s `Patience`).
 enum WaitRules {
-    /// A suite's time limit is the net below all other bounds. Starved, with two dozen tests on one thread, most
-    /// of them take minutes.
+    /// A suite's time limit is the net below all other bounds. Starved, with two dozen tests on one thread,
+    /// most of them take minutes.
     static let timeLimitMinutes = 30
 
     /// A comment with this word, on the line or right above it, says what ends a wait, or what a span is good
@@ -22,7 +22,7 @@ enum WaitRules {
             ),
             ("iterator, which has no bound: AsyncStream.next(_:)", #/\.makeAsyncIterator\(/#),
             (
-                "continuation, which nobody need resume: Signal, Noted or Watch",
+                "continuation, which nobody need resume: Signal, Noted or AwaitedCount",
                 #/\bwith(?:Checked|Unsafe)(?:Throwing)?Continuation\b/#
             ),
             ("sleep: an event can be awaited", #/\bTask\.sleep\(|[cC]lock\(?\)?\.sleep\(/#),

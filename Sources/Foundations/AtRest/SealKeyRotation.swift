@@ -11,7 +11,7 @@ import Synchronization
 /// (decision 0037).
 package final class SealKeyRotation: Sendable {
     /// The parts of an engine that it needs beside the sealed store's own ports.
-    package typealias Upkeep = StoredRows & StoreNotes & StoreResealing
+    package typealias Upkeep = StoredRows & StoreSettings & StoreResealing
 
     package struct Limits: Sendable {
         /// Rows read at once, and sealed anew in one commit: a few milliseconds of the store's time.

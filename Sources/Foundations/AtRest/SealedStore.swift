@@ -38,7 +38,7 @@ package final class SealedStore: Sendable {
     ///   `.moved` and `.unfinished` when the store is the source of a copy, or half of its target.
     package init(
         engine: any Engine, keys: AtRestKeys, world: World, journal: Journal = .silent,
-        services: PushServices = .standard, upkeep: (any StoredRows & StoreNotes)? = nil
+        services: PushServices = .standard, upkeep: (any StoredRows & StoreSettings)? = nil
     ) async throws(StoreError) {
         records = engine
         outbox = engine
@@ -70,7 +70,8 @@ package final class SealedStore: Sendable {
     /// How far beyond the newest number of the file an engine is asked for keys that cannot list them.
     private static let lookAhead: UInt32 = 8
 
-    private func check(_ keys: AtRestKeys, _ upkeep: (any StoredRows & StoreNotes)?) async throws(StoreError)
+    private func check(_ keys: AtRestKeys, _ upkeep: (any StoredRows & StoreSettings)?)
+        async throws(StoreError)
     {
         var known: UInt32?
         for (name, standing) in try await checks(keys, upkeep) {
@@ -87,7 +88,7 @@ package final class SealedStore: Sendable {
     }
 
     private func checks(
-        _ keys: AtRestKeys, _ upkeep: (any StoredRows & StoreNotes)?
+        _ keys: AtRestKeys, _ upkeep: (any StoredRows & StoreSettings)?
     ) async throws(StoreError) -> [String: [UInt8]] {
         if let upkeep { return try await upkeep.settings(StoreSetting.check) }
         var found: [String: [UInt8]] = [:]
@@ -137,7 +138,7 @@ package final class SealedStore: Sendable {
     }
 
     /// Tells the others on this store which keys this relay holds, if they have not been told.
-    func announce(_ upkeep: any StoreNotes, isStarting: Bool) async throws(StoreError) {
+    func announce(_ upkeep: any StoreSettings, isStarting: Bool) async throws(StoreError) {
         let name = SealKeyHolder.name(upkeep.owner)
         let value = SealKeyHolder(sealer, isStarting: isStarting).value
         if try await settings.setting(name) != value { try await upkeep.put(setting: name, to: value) }

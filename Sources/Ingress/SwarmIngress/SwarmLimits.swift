@@ -7,8 +7,8 @@ package struct SwarmLimits: Sendable {
     /// What both sides of a connection take as one message (deployed nodes and servers): the chain daemon's
     /// answer of 2,000 nodes has 500 KiB.
     package static let messageBytes = 10 << 20
-    /// One frame from a storage server: the largest push has 77 KB, the answer to one batch 200 KB. A longer
-    /// one ends the connection before it takes memory.
+    /// One frame from a storage server: the largest notice has 77 KB, the answer to one batch 200 KB. A
+    /// longer one ends the connection before it takes memory.
     package static let nodeFrameBytes = 1 << 20
     /// Messages of one connection that wait inside the library. Further ones are not read, and wait at the
     /// other side.
@@ -104,18 +104,18 @@ package struct SwarmLimits: Sendable {
     /// believed if it comes again then.
     package var doubtRest = Duration.seconds(30)
 
-    /// Bytes of pushes that wait for a worker, of all nodes. Each node may fill an equal share of it; then
+    /// Bytes of notices that wait for a worker, of all nodes. Each node may fill an equal share of it; then
     /// its connection is not read, and only this node waits.
     package var queuedBytes = 32 << 20
-    /// The least share: one push of the largest size.
+    /// The least share: one notice of the largest size.
     package var leastShare = 128 << 10
     /// A node's share of the queue, in bytes.
     package func share(among nodes: Int) -> Int { max(leastShare, queuedBytes / max(1, nodes)) }
-    /// Pushes that are relayed at once, and share commits: with 8 each cost three times as much
+    /// Notices that are relayed at once, and share commits: with 8 each cost three times as much
     /// (Benchmarks/README.md). More were not measured.
     package var workers = 32
 
-    /// How long after it was held a push that the store cannot take is tried again. It keeps its worker, so
+    /// How long after it was held a notice that the store cannot take is tried again. It keeps its worker, so
     /// the queue fills and the nodes' connections wait; with all workers busy, 4 MiB.
     package var takeAgain = Duration.seconds(2)
     /// Rows that swarms have refused for good and that wait for the store, 512 KiB. Further ones end when

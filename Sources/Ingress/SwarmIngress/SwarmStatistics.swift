@@ -15,7 +15,7 @@ package struct SwarmStatistics: Sendable, Hashable {
     package var height: UInt64 = 0
     package var hasNodes = false
     package var isDaemonConnected = false
-    /// Pushes that wait for a worker.
+    /// Notices that wait for a worker.
     package var queued = 0
     /// Messages that nodes have reported since the start.
     package var received = 0

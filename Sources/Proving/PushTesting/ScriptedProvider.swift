@@ -18,8 +18,8 @@ package final class ScriptedProvider: DirectProvider {
 
     package let lane: LaneName
     private let state: Mutex<State>
-    private let reservations = Watch()
-    package let requests = Watch()
+    private let reservations = AwaitedCount()
+    package let requests = AwaitedCount()
     private let answer: @Sendable (OwedPush) async -> Answer
     private let windsDown: @Sendable (Duration) -> Void
 

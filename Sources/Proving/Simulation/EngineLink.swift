@@ -56,7 +56,7 @@ final class EngineLink: Sendable {
     private let ghost: (any Engine)?
     private let scheduler: Scheduler
     private let database: SimulatedDatabase?
-    private let book: Book
+    private let ledger: PushLedger
     private let process: Int
     /// The process's own.
     private let clock: @Sendable () -> UnixTime
@@ -70,14 +70,14 @@ final class EngineLink: Sendable {
 
     /// - Parameter database: whose engine it is; `nil`: a file of this machine, which is called.
     init(
-        _ engine: any Engine, _ scheduler: Scheduler, database: SimulatedDatabase?, book: Book,
+        _ engine: any Engine, _ scheduler: Scheduler, database: SimulatedDatabase?, ledger: PushLedger,
         process: Int, clock: @escaping @Sendable () -> UnixTime, sabotage: Sabotage
     ) {
         self.engine = engine
         ghost = database?.engine(of: OwnerID(Digest16(high: 1, low: 1)))
         self.scheduler = scheduler
         self.database = database
-        self.book = book
+        self.ledger = ledger
         self.process = process
         self.clock = clock
         self.sabotage = sabotage
@@ -98,7 +98,7 @@ final class EngineLink: Sendable {
             change(&state.trouble)
             return state.trouble
         }
-        book.happened("process \(process) \(trouble)")
+        ledger.happened("process \(process) \(trouble)")
     }
 
     /// Whether a call of that kind would not be answered now.
@@ -124,14 +124,14 @@ final class EngineLink: Sendable {
     }
 
     private func trouble(_ code: StoreError.Code) -> StoreError {
-        book.troubled(process)
+        ledger.troubled(process)
         return StoreError(code)
     }
 
     private func hang(_ kind: Kind) async {
         while isHanging(kind) {
             let end = state.withLock(\.trouble.hangsUntil)
-            book.troubled(process, until: end)
+            ledger.troubled(process, until: end)
             // Cancelled: the call itself is not, so it ends when the store answers.
             let until = end - scheduler.elapsed
             await scheduler.pause(until...until)
@@ -195,7 +195,7 @@ extension EngineLink: StoredRecords {
         let count = try await call(.sweep) { (engine) throws(StoreError) in
             try await engine.purge(before: before, limit: limit)
         }
-        if count > 0 { book.happened("process \(process) purged \(count) before \(before.seconds)") }
+        if count > 0 { ledger.happened("process \(process) purged \(count) before \(before.seconds)") }
         return count
     }
 
@@ -254,11 +254,11 @@ extension EngineLink: StoredOutbox {
             let done = try await call(.settle) { (engine) throws(StoreError) in
                 try await engine.settle(told, feedback: changes, now: now)
             }
-            for (step, isOurs) in zip(told, done) where isOurs { book.settled(step, now: now) }
+            for (step, isOurs) in zip(told, done) where isOurs { ledger.settled(step, now: now) }
             return done
         } catch {
             for step in steps where step.step == .withdraw && error.code == .uncertain {
-                book.failures.doubt(step.id)
+                ledger.failures.doubt(step.id)
             }
             throw error
         }
@@ -313,12 +313,12 @@ extension EngineLink: StoredOutbox {
     private func handled(_ row: StoredPush) -> StoredPush {
         let trouble = state.withLock(\.trouble)
         var row = row
-        if scheduler.chance(trouble.spoils) { book.spoil(row.id) }
-        if book.isSpoilt(row.id), let last = row.sealed.indices.last { row.sealed[last] ^= 1 }
+        if scheduler.chance(trouble.spoils) { ledger.spoil(row.id) }
+        if ledger.isSpoilt(row.id), let last = row.sealed.indices.last { row.sealed[last] ^= 1 }
         // The first bytes name the key.
         if scheduler.chance(trouble.locked) {
             row.sealed[0] ^= 0x40
-            book.lock(row.id)
+            ledger.lock(row.id)
         }
         return row
     }
@@ -332,7 +332,7 @@ extension EngineLink: StoredOutbox {
             try await engine.endCustody(before: before, limit: limit)
         }
         if !ended.isEmpty {
-            book.happened("process \(process) ended custody of \(ended) before \(before.seconds)")
+            ledger.happened("process \(process) ended custody of \(ended) before \(before.seconds)")
         }
         return ended
     }

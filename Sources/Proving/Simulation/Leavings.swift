@@ -66,9 +66,9 @@ struct Leavings {
     }
 }
 
-extension Book.State {
+extension PushLedger.State {
     /// Whether a push may end with its registration.
-    func mayGo(_ page: Book.Page) -> Bool {
+    func mayGo(_ page: PushLedger.Page) -> Bool {
         dead.contains(page.device) || leavings.adrift.contains(page.device)
             || page.leaving < leavings.counts[page.device] ?? 0 || isCutOff(page.device)
     }
@@ -84,7 +84,7 @@ extension Book.State {
     }
 }
 
-extension Book {
+extension PushLedger {
     /// A push service's word is about to end a registration.
     func ends(_ device: Int, by process: Int) {
         state.withLock { $0.leavings.byWord[device] = Leavings.End(process: process) }
@@ -132,7 +132,8 @@ extension Book {
             state.leavings.adrift.insert(device)
             if token == nil { state.registrations[device] = nil }
             let pushes = state.numbers.compactMap { id, number -> PushID? in
-                // A push service may have taken it while its process died: then its row is there all the same.
+                // A push service may have taken it while its process died: then its row is there all the
+                // same.
                 guard let page = state.pages[number], page.device == device, page.isWritten else {
                     return nil
                 }

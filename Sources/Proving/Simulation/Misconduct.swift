@@ -14,7 +14,7 @@ extension Stage {
     }
 
     private func begin(_ misbehaviour: Misbehaviour) async {
-        book.happened("misbehaviour: \(misbehaviour.words.joined())")
+        ledger.happened("misbehaviour: \(misbehaviour.words.joined())")
         switch misbehaviour {
         case .late:
             // Long enough for the longest back-off of one push.
@@ -103,7 +103,7 @@ extension Stage {
         await peers.register(device)
         await notify(device) {
             // What is registered goes with the first push to it, until the device has registered anew.
-            book.forgoes(device)
+            ledger.forgoes(device)
             _ = service.renewToken(of: device)
             await scheduler.pause(.zero ... .seconds(scheduler.chance(70) ? 1 : 20))
             await peers.register(device)

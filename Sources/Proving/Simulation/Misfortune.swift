@@ -113,7 +113,7 @@ extension Stage {
             switch scheduler.random(in: 0...3) {
             case 0: scheduler.random(in: .hours(23) ... .hours(26))
             case 1: scheduler.random(in: .hours(24 * 300) ... .hours(24 * 500))
-            default: scheduler.random(in: .zero...Book.skew)
+            default: scheduler.random(in: .zero...PushLedger.skew)
             }
         return span * (scheduler.chance(50) ? 1 : -1)
     }
@@ -122,8 +122,8 @@ extension Stage {
         // Before the store has a first time, nobody can say that a clock is wrong.
         guard process.service?.clock.isWitnessed ?? false else { return }
         // A file's marks age by the clock of its one process.
-        if file != nil { book.marksMayGo() }
-        book.noteWrongClock()
+        if file != nil { ledger.marksMayGo() }
+        ledger.noteWrongClock()
         if scheduler.chance(40), process.isUp {
             // Wrong from the boot on.
             process.kill()
@@ -152,7 +152,7 @@ extension Stage {
         await scheduler.pause(.milliseconds(100) ... .seconds(scheduler.chance(50) ? 4 : 25))
         if scheduler.chance(60) {
             // The server that takes over has a clock of its own.
-            book.noteWrongClock()
+            ledger.noteWrongClock()
             database.failOver(skew: .seconds(scheduler.chance(50) ? 15 : -15))
         }
         database.start()

@@ -5,7 +5,7 @@ import PushModel
 struct Paces {
     struct Way: Hashable {
         let lane: LaneName
-        let life: Book.Life
+        let life: PushLedger.Life
     }
 
     struct Urgent {
@@ -85,7 +85,7 @@ struct Paces {
     ///
     /// - Parameter mayWait: pushes whose phone has said that it has had enough.
     mutating func left(
-        _ push: OwedPush, by life: Book.Life, at: Duration, _ now: UnixTime, _ limits: DeliveryLimits,
+        _ push: OwedPush, by life: PushLedger.Life, at: Duration, _ now: UnixTime, _ limits: DeliveryLimits,
         mayWait: Set<Int>, _ isOwn: (Int64) -> Bool
     ) -> [Int] {
         if push.pushClass == .urgent {

@@ -13,7 +13,7 @@ final class Peers: Sendable {
     }
 
     private let scheduler: Scheduler
-    private let book: Book
+    private let ledger: PushLedger
     private let service: SimulatedPushService
     private let processes: [SimulatedProcess]
     private let next = Mutex(0)
@@ -24,11 +24,12 @@ final class Peers: Sendable {
     private let knowsOwn: Bool
 
     init(
-        _ scheduler: Scheduler, book: Book, service: SimulatedPushService, processes: [SimulatedProcess],
+        _ scheduler: Scheduler, ledger: PushLedger, service: SimulatedPushService,
+        processes: [SimulatedProcess],
         devices: Int, knowsOwn: Bool
     ) {
         self.scheduler = scheduler
-        self.book = book
+        self.ledger = ledger
         self.service = service
         self.processes = processes
         self.devices = devices
@@ -78,13 +79,13 @@ final class Peers: Sendable {
             address: RecordKey(Self.space, address), version: version, touchedAt: now,
             expiresAt: now + Self.recordLife, body: address)
         // What is owed to another token goes with it.
-        let owed = book.leaves(device, for: token)
+        let owed = ledger.leaves(device, for: token)
         for _ in 0..<4 {
             let (applied, place) = await change(.put(record, if: .versionBelow(version)))
             switch applied {
             case .committed?:
-                book.left(device, owed, by: place)
-                return book.registered(device, version: version, token: token)
+                ledger.left(device, owed, by: place)
+                return ledger.registered(device, version: version, token: token)
             // A try before this one was made after all.
             case .refused?: return
             case nil: await scheduler.pause(.milliseconds(100) ... .seconds(2))
@@ -105,12 +106,12 @@ final class Peers: Sendable {
     /// A device's registration is deleted at its own wish: it asks until it hears that it is.
     func unregister(_ device: Int) async {
         for _ in 0..<8 {
-            let owed = book.leaves(device, for: nil)
+            let owed = ledger.leaves(device, for: nil)
             // A process that stood still may come to this request when the device has registered anew.
             let next = versions.withLock { ($0[device] ?? 0) + 1 }
             let (applied, place) = await change(.delete(Self.key(device), if: .versionBelow(next)))
             switch applied {
-            case .committed?: return book.left(device, owed, by: place, below: next)
+            case .committed?: return ledger.left(device, owed, by: place, below: next)
             case .refused?: return
             case nil: break
             }
@@ -142,7 +143,7 @@ final class Peers: Sendable {
             let target = Target(
                 number: number, device: device?(some) ?? some, isUrgent: isUrgent,
                 origin: origin ?? "origin-\(number % 3)")
-            book.offered(number, to: target.device, by: target.origin, custodyEnds: ends)
+            ledger.offered(number, to: target.device, by: target.origin, custodyEnds: ends)
             return target
         }
         for _ in 0..<(isOnce ? 1 : scheduler.random(in: 1...4)) {
@@ -150,7 +151,7 @@ final class Peers: Sendable {
                 // A role promises by its own clock.
                 let ends = process.now + custody
                 guard let pushes = await self.pushes(to: targets, ends, process) else { return nil }
-                for number in numbers { self.book.promised(number, custodyEnds: ends) }
+                for number in numbers { self.ledger.promised(number, custodyEnds: ends) }
                 let plan: ReplyTiming<[FirstOutcome]> =
                     waits ? .afterFirstAttempt(deadline: Self.deadline) { $0 } : .now([])
                 var verdict = Verdict<[FirstOutcome], Fault>(
@@ -163,9 +164,9 @@ final class Peers: Sendable {
                 }
             }
             if let outcomes, let outcomes {
-                for number in outcomes.keys.sorted() { book.owes(number, now: scheduler.now) }
+                for number in outcomes.keys.sorted() { ledger.owes(number, now: scheduler.now) }
                 for number in numbers where outcomes[number] == .known(.accepted) {
-                    book.replied(accepted: number)
+                    ledger.replied(accepted: number)
                 }
                 // Sometimes the answer is lost on the way, and the origin asks once more.
                 guard scheduler.chance(10) else { return first }
@@ -199,14 +200,14 @@ final class Peers: Sendable {
                 origin: "origin-\(number % 3)")
         }
         for target in targets {
-            book.failures.offered(target.number)
-            book.offered(target.number, to: target.device, by: target.origin, custodyEnds: ends)
+            ledger.failures.offered(target.number)
+            ledger.offered(target.number, to: target.device, by: target.origin, custodyEnds: ends)
         }
         var (hasFailed, isCertain) = (false, true)
         for _ in 0..<scheduler.random(in: 2...6) {
             let heard = await ask { process -> Heard in
                 let ends = process.now + custody
-                for number in numbers { self.book.promised(number, custodyEnds: ends) }
+                for number in numbers { self.ledger.promised(number, custodyEnds: ends) }
                 guard let pushes = await self.pushes(to: targets, ends, process) else { return .nothing }
                 return await self.admit(pushes, by: process, first)
             }
@@ -217,7 +218,7 @@ final class Peers: Sendable {
                 guard hasFailed else { return }
             case .silence?:
                 // Of two copies at once one is met with silence, whatever becomes of the other.
-                if hasFailed, isCertain { book.record(.failedAndSilent, first) }
+                if hasFailed, isCertain { ledger.record(.failedAndSilent, first) }
                 return
             case .nothing?, nil: isCertain = false
             }
@@ -228,10 +229,10 @@ final class Peers: Sendable {
     private func hear(_ outcome: FirstOutcome, of number: Int) {
         if outcome.isFailure {
             // A process without the app speaks for itself: another that has it may owe an earlier copy.
-            book.failed(number, everywhere: outcome != .dropped)
+            ledger.failed(number, everywhere: outcome != .dropped)
         } else {
-            book.owes(number, now: scheduler.now)
-            if outcome == .known(.accepted) { book.replied(accepted: number) }
+            ledger.owes(number, now: scheduler.now)
+            if outcome == .known(.accepted) { ledger.replied(accepted: number) }
         }
     }
 
@@ -277,7 +278,7 @@ final class Peers: Sendable {
         if let since = call.committedAt, process.holds == holds,
             scheduler.elapsed - since > Self.deadline + process.tick * 2 + .milliseconds(200)
         {
-            book.record(.lateReply, number)
+            ledger.record(.lateReply, number)
         }
         return outcomes
     }

@@ -120,30 +120,30 @@ package struct SeedRun: Sendable {
         let count = kind == .sqlite ? 1 : scheduler.random(in: 2...4)
         let devices = scheduler.random(in: 2...8)
         let traits = Traits(scheduler, devices: devices, seed: seed, misbehaviours)
-        let book = Book(scheduler, traits, isTold: isTold)
+        let ledger = PushLedger(scheduler, traits, isTold: isTold)
         let calm = scheduler.machine()
         let isOver = Mutex(false)
-        let stage = Stage(scheduler, book, kind, processes: count, devices: devices, traits, sabotage)
+        let stage = Stage(scheduler, ledger, kind, processes: count, devices: devices, traits, sabotage)
         calm.begin {
             await stage.play()
             isOver.withLock { $0 = true }
         }
         let end = scheduler.run { isOver.withLock(\.self) }
-        if end != .over { book.record(.stuck) }
+        if end != .over { ledger.record(.stuck) }
         stage.clear()
         let trace = scheduler.trace
         return Report(
-            seed: seed, engine: kind, processes: count, traits: traits.words, violations: book.violations,
+            seed: seed, engine: kind, processes: count, traits: traits.words, violations: ledger.violations,
             stories: Dictionary(
-                book.violations.map {
+                ledger.violations.map {
                     (
                         $0.law,
                         $0.law == .registrationLost || $0.law == .endedByOlderWord
-                            ? book.story(ofDevice: $0.number) : book.story(of: $0.number)
+                            ? ledger.story(ofDevice: $0.number) : ledger.story(of: $0.number)
                     )
                 },
                 uniquingKeysWith: { first, _ in first }),
-            chronicle: book.chronicle, standing: book.standing, owed: book.owed,
-            doubled: book.doubled, simulated: scheduler.elapsed, jobs: trace.jobs, digest: trace.digest)
+            chronicle: ledger.chronicle, standing: ledger.standing, owed: ledger.owed,
+            doubled: ledger.doubled, simulated: scheduler.elapsed, jobs: trace.jobs, digest: trace.digest)
     }
 }

@@ -15,7 +15,7 @@ final class SimulatedProcess: Sendable {
     /// What all processes share.
     struct Surroundings: Sendable {
         let scheduler: Scheduler
-        let book: Book
+        let ledger: PushLedger
         let service: SimulatedPushService
         let keys: AtRestKeys
         let store: StoreKind
@@ -80,7 +80,7 @@ final class SimulatedProcess: Sendable {
     /// Starts a life of its own; returns when its jobs have been begun.
     func start() {
         let scheduler = around.scheduler
-        around.book.happened("process \(number) starts")
+        around.ledger.happened("process \(number) starts")
         let machine = scheduler.machine()
         let life = state.withLock { state in
             state.life += 1
@@ -92,7 +92,7 @@ final class SimulatedProcess: Sendable {
 
     /// SIGKILL: nothing of it happens any more. What it had asked of others they may still do.
     func kill() {
-        around.book.happened("process \(number) is killed")
+        around.ledger.happened("process \(number) is killed")
         let machine = state.withLock { state in
             defer {
                 state.machine = nil
@@ -110,29 +110,29 @@ final class SimulatedProcess: Sendable {
 
     /// SIGSTOP and SIGCONT.
     func hold() {
-        around.book.happened("process \(number) stands still")
+        around.ledger.happened("process \(number) stands still")
         state.withLock { $0.holds += 1 }
         machine?.hold()
     }
     func goOn() {
-        around.book.happened("process \(number) goes on")
+        around.ledger.happened("process \(number) goes on")
         machine?.goOn()
     }
 
     func trouble(_ change: (inout EngineLink.Trouble) -> Void) { state.withLock(\.link)?.trouble(change) }
     func skew(_ span: Duration) {
-        around.book.happened("process \(number) has its clock wrong by \(span)")
+        around.ledger.happened("process \(number) has its clock wrong by \(span)")
         state.withLock { $0.skew = span }
     }
 
     func setToken(_ hasToken: Bool) {
-        around.book.happened("process \(number) has \(hasToken ? "a" : "no") token")
+        around.ledger.happened("process \(number) has \(hasToken ? "a" : "no") token")
         state.withLock { $0.hasToken = hasToken }
     }
 
     /// SIGTERM.
     func stop() async {
-        around.book.happened("process \(number) is stopped")
+        around.ledger.happened("process \(number) is stopped")
         await state.withLock(\.group)?.triggerGracefulShutdown()
     }
 
@@ -142,7 +142,7 @@ final class SimulatedProcess: Sendable {
     func reload(without missing: Set<LaneName> = []) {
         let scheduler = around.scheduler
         let changed = lanes.filter { _ in scheduler.chance(60) }
-        around.book.happened("process \(number) reloads \(changed), without \(missing)")
+        around.ledger.happened("process \(number) reloads \(changed), without \(missing)")
         state.withLock { state in
             for lane in changed { state.stamps[lane, default: 0] += 1 }
             state.missing = missing
@@ -150,7 +150,7 @@ final class SimulatedProcess: Sendable {
         machine?.begin {
             let (service, plan, link) = self.state.withLock { ($0.service, $0.plan, $0.link) }
             if let service, let plan {
-                self.around.book.renewed(self.number)
+                self.around.ledger.renewed(self.number)
                 service.adopt(plan())
             }
             guard self.around.sabotage.contains(.reclaimsBesideReload) else { return }
@@ -212,12 +212,12 @@ final class SimulatedProcess: Sendable {
                 case .file(let file): engine = try file.open(owner: owner, world: world)
                 }
                 let link = EngineLink(
-                    engine, scheduler, database: database, book: around.book, process: number,
+                    engine, scheduler, database: database, ledger: around.ledger, process: number,
                     clock: world.now, sabotage: around.sabotage.ofEngine)
                 state.withLock { $0.link = link }
                 let store = try await SealedStore(engine: link, keys: around.keys, world: world)
                 return await serve(
-                    store, link, owner, Book.Life(process: number, life: life), machine, database)
+                    store, link, owner, PushLedger.Life(process: number, life: life), machine, database)
             } catch {
                 if case .file(let file) = around.store { file.abandon() }
                 await scheduler.pause(.seconds(1) ... .seconds(2))
@@ -226,7 +226,7 @@ final class SimulatedProcess: Sendable {
     }
 
     private func serve(
-        _ store: SealedStore, _ link: EngineLink, _ owner: OwnerID, _ life: Book.Life,
+        _ store: SealedStore, _ link: EngineLink, _ owner: OwnerID, _ life: PushLedger.Life,
         _ machine: SimulatedExecutor, _ database: SimulatedDatabase?
     ) async {
         let limits = around.sabotage.changed(around.traits.limits)
@@ -235,7 +235,7 @@ final class SimulatedProcess: Sendable {
         }
         let world = saboteur.world(world(), link)
         let watched = WatchedStore(
-            store, around.book, around.scheduler, process: number, saboteur.ofStore())
+            store, around.ledger, around.scheduler, process: number, saboteur.ofStore())
         let make = Lanes(
             owner: owner, life: life, machine: machine, database: database, world: world,
             credentials: [.apns: Credential(), .fcm: Credential()], sabotage: saboteur.ofProvider(store))
@@ -276,7 +276,7 @@ final class SimulatedProcess: Sendable {
     /// What a life's lanes are made of.
     private struct Lanes: Sendable {
         let owner: OwnerID
-        let life: Book.Life
+        let life: PushLedger.Life
         let machine: SimulatedExecutor
         let database: SimulatedDatabase?
         let world: World
@@ -291,7 +291,7 @@ final class SimulatedProcess: Sendable {
             guard !isMissing else { return nil }
             let provider = SimulatedProvider(
                 lane, made.machine, life: made.life, owner: made.owner, world: made.world,
-                service: around.service, database: made.database, book: around.book,
+                service: around.service, database: made.database, ledger: around.ledger,
                 hasToken: { self.state.withLock(\.hasToken) }, sabotage: made.sabotage)
             return DeliveryService.LaneSpec(
                 provider, credential: made.credentials[lane.service] ?? Credential(), stamp: stamp)
@@ -314,35 +314,35 @@ final class SimulatedProcess: Sendable {
     }
 
     /// Of all that is logged the law wants to know one thing.
-    private func journal(of life: Book.Life) -> Journal {
-        let book = around.book
+    private func journal(of life: PushLedger.Life) -> Journal {
+        let ledger = around.ledger
         return Journal { _, event, fields in
             guard "\(event)" == "lane slowed" else { return }
             for case (.lane, let lane as LaneName) in fields {
-                book.happened("\(life) slows \(lane)")
-                book.slowed(lane, by: life)
+                ledger.happened("\(life) slows \(lane)")
+                ledger.slowed(lane, by: life)
             }
         }
     }
 
-    private func observer(of life: Book.Life) -> DeliveryObserver {
-        let book = around.book
+    private func observer(of life: PushLedger.Life) -> DeliveryObserver {
+        let ledger = around.ledger
         let span = around.traits.limits.unansweredAfter - .seconds(5)
         return DeliveryObserver(
             laneHalted: { lane, cause, _ in
-                book.happened("\(life) halts \(lane), \(cause)")
+                ledger.happened("\(life) halts \(lane), \(cause)")
                 switch cause {
-                case .targets: book.halted(lane, by: life)
+                case .targets: ledger.halted(lane, by: life)
                 case .credential:
-                    book.refused(lane, by: life)
-                    book.haltedForCredential(lane, by: life)
+                    ledger.refused(lane, by: life)
+                    ledger.haltedForCredential(lane, by: life)
                 }
             },
-            laneResumed: { book.happened("\(life) resumes \($0)") },
+            laneResumed: { ledger.happened("\(life) resumes \($0)") },
             laneUnanswered: { lane, _ in
-                book.happened("\(life) calls \(lane) silent")
-                book.calledSilent(lane, by: life, after: span)
+                ledger.happened("\(life) calls \(lane) silent")
+                ledger.calledSilent(lane, by: life, after: span)
             },
-            attempted: { book.judged($0, by: life) })
+            attempted: { ledger.judged($0, by: life) })
     }
 }

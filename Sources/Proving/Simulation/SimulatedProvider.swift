@@ -55,13 +55,13 @@ final class SimulatedProvider: DirectProvider {
 
     let lane: LaneName
     let executor: (any TaskExecutor)?
-    private let life: Book.Life
+    private let life: PushLedger.Life
     private let owner: OwnerID
     private let world: World
     private let scheduler: Scheduler
     private let service: SimulatedPushService
     private let database: SimulatedDatabase?
-    private let book: Book
+    private let ledger: PushLedger
     /// A client that cannot send for want of a token.
     private let hasToken: @Sendable () -> Bool
     /// What is broken on purpose.
@@ -71,8 +71,8 @@ final class SimulatedProvider: DirectProvider {
     private let state: Mutex<State>
 
     init(
-        _ lane: LaneName, _ machine: SimulatedExecutor, life: Book.Life, owner: OwnerID, world: World,
-        service: SimulatedPushService, database: SimulatedDatabase?, book: Book,
+        _ lane: LaneName, _ machine: SimulatedExecutor, life: PushLedger.Life, owner: OwnerID, world: World,
+        service: SimulatedPushService, database: SimulatedDatabase?, ledger: PushLedger,
         hasToken: @escaping @Sendable () -> Bool, sabotage: Sabotage
     ) {
         self.lane = lane
@@ -83,7 +83,7 @@ final class SimulatedProvider: DirectProvider {
         scheduler = machine.scheduler
         self.service = service
         self.database = database
-        self.book = book
+        self.ledger = ledger
         self.hasToken = hasToken
         self.sabotage = sabotage
         var options = HTTP2Options()
@@ -185,33 +185,33 @@ final class SimulatedProvider: DirectProvider {
             return Answer(.rejected, .badPath, sentAt: sentAt)
         }
         let number = target.number
-        if push.custody == .durable { book.tries(number, push.id, in: lane, by: life) }
+        if push.custody == .durable { ledger.tries(number, push.id, in: lane, by: life) }
         guard hasToken() else {
             return Answer(.retry(after: nil), .credentialUnavailable, sentAt: sentAt, fate: .unprocessed)
         }
         if target.device >= Traits.MadeUp.byUs {
-            book.refused(number)
+            ledger.refused(number)
             return Answer(.unregistered(since: nil), .badDeviceToken, sentAt: sentAt, fate: .local)
         }
         if push.custody == .durable {
-            book.sending(push, target, by: life) { row in
+            ledger.sending(push, target, by: life) { row in
                 database.map { $0.shared.holder(ofRow: row)?.owner == owner } ?? true
             }
         }
         let (fate, exchange) = await ask(push, target)
-        book.returned(push, target, fate, to: life)
+        ledger.returned(push, target, fate, to: life)
         switch fate {
         case .answered(let answer):
             let answer = read(answer, sentAt: sentAt)
-            if push.custody == .durable, ends(push, answer) { book.answered(number, push.id, to: life) }
+            if push.custody == .durable, ends(push, answer) { ledger.answered(number, push.id, to: life) }
             return answer
         case .unprocessed:
             return Answer(.retry(after: nil), .notReached, sentAt: sentAt, fate: .unprocessed)
         case .unknown:
-            if Self.mayBeLast(push) { book.givenUp(number) }
+            if Self.mayBeLast(push) { ledger.givenUp(number) }
             return Answer(.retry(after: nil), .connectionLost, sentAt: sentAt, fate: .unknown)
         case .silence:
-            if Self.mayBeLast(push) { book.givenUp(number) }
+            if Self.mayBeLast(push) { ledger.givenUp(number) }
             var answer = Answer(.retry(after: nil), .deadlineExceeded, sentAt: sentAt, fate: .unknown)
             answer.late = lateAnswer(to: exchange, push, target, sentAt: sentAt)
             return answer
@@ -224,7 +224,7 @@ final class SimulatedProvider: DirectProvider {
         if sabotage.believesPages, answer.meaning == .foreign {
             (outcome, reason, fate) = (.rejected, .unknown, .answered)
         }
-        if answer.meaning != .foreign { book.heard(outcome, in: lane, by: life) }
+        if answer.meaning != .foreign { ledger.heard(outcome, in: lane, by: life) }
         state.withLock { $0.failures = 0 }
         return Answer(outcome, reason, sentAt: sentAt, fate: fate)
     }
@@ -270,7 +270,7 @@ final class SimulatedProvider: DirectProvider {
                 }
                 // It never comes.
                 if case .silence = fate { return }
-                if exchange.came(fate) { self.book.cameLate(fate, for: push, target, to: self.life) }
+                if exchange.came(fate) { self.ledger.cameLate(fate, for: push, target, to: self.life) }
             }
         }
         scheduler.callOff(deadline)
@@ -310,7 +310,7 @@ final class SimulatedProvider: DirectProvider {
             guard case .answered(let answer)? = fate else { return nil }
             noteEnd(of: exchange, fate)
             let word = read(answer, sentAt: sentAt)
-            book.returnedLate(push, target, answer, ends: ends(push, word), to: life)
+            ledger.returnedLate(push, target, answer, ends: ends(push, word), to: life)
             return sabotage.losesLate ? nil : word
         }
     }
@@ -331,8 +331,8 @@ final class SimulatedProvider: DirectProvider {
     private func checkOwner(of push: OwedPush, _ number: Int) {
         guard let database, push.custody == .durable else { return }
         guard let holder = database.shared.holder(ofRow: push.row), holder.id == push.id else {
-            return book.takenUnowed(push, number, by: life)
+            return ledger.takenUnowed(push, number, by: life)
         }
-        if holder.owner != owner || holder.epoch != push.epoch { book.record(.sentByStranger, number) }
+        if holder.owner != owner || holder.epoch != push.epoch { ledger.record(.sentByStranger, number) }
     }
 }

@@ -28,7 +28,7 @@ final class SimulatedPushService: Sendable {
 
     let machine: SimulatedExecutor
     private let scheduler: Scheduler
-    private let book: Book
+    private let ledger: PushLedger
     private let mood: Mutex<Mood>
     private let goodMood: Mood
     /// Devices that are gone, since when.
@@ -47,9 +47,9 @@ final class SimulatedPushService: Sendable {
     /// The tokens that devices have now, and since when.
     private let tokens = Mutex<[Int: (number: Int, since: UnixTime)]>([:])
 
-    init(_ scheduler: Scheduler, book: Book, traits: Traits) {
+    init(_ scheduler: Scheduler, ledger: PushLedger, traits: Traits) {
         self.scheduler = scheduler
-        self.book = book
+        self.ledger = ledger
         machine = scheduler.machine()
         goodMood = traits.mood
         mood = Mutex(traits.mood)
@@ -169,35 +169,35 @@ final class SimulatedPushService: Sendable {
         if service == .apns, let key = habits.key, key != push.lane.environment {
             // Where only the other environment has refused the address, its word is the last.
             if push.custody == .durable {
-                book.unregistered(device)
-                book.refused(number)
+                ledger.unregistered(device)
+                ledger.refused(number)
             }
             return .otherKey
         }
         if isKeyBound, service == .apns, push.lane.environment == .sandbox { return .otherKey }
         if device >= Traits.MadeUp.byService {
-            book.refused(number)
+            ledger.refused(number)
             return .unknownAddress(service)
         }
         if service == .apns, environment(of: device) != push.lane.environment {
-            book.tell(device: device, "refused in \(push.lane.environment), push \(number)")
+            ledger.tell(device: device, "refused in \(push.lane.environment), push \(number)")
             // While the other environment refuses the key, this word is the last.
             if habits.key != nil, push.custody == .durable {
-                book.unregistered(device)
-                book.refused(number)
+                ledger.unregistered(device)
+                ledger.refused(number)
             }
             return .unknownAddress(service)
         }
         if let since = gone.withLock({ $0[device] }) {
             if push.custody == .durable {
-                book.unregistered(device)
-                book.refused(number)
+                ledger.unregistered(device)
+                ledger.refused(number)
             }
             return .gone(service, since: since)
         }
         if let (current, since) = tokens.withLock({ $0[device] }), target.token < current {
             // It is about the old token, and says nothing of the device.
-            if push.custody == .durable { book.refused(number) }
+            if push.custody == .durable { ledger.refused(number) }
             return service == .apns && scheduler.chance(50)
                 ? .unknownAddress(service) : .gone(service, since: since)
         }
@@ -206,7 +206,7 @@ final class SimulatedPushService: Sendable {
             return .overQuota(service, after: after)
         }
         guard takes(device) else { return .overQuota(service, after: nil) }
-        if push.custody == .durable { book.accepted(number, push.id, at: scheduler.now) }
+        if push.custody == .durable { ledger.accepted(number, push.id, at: scheduler.now) }
         return .accepted
     }
 

@@ -7,7 +7,7 @@ import Synchronization
 /// The relay, its surroundings, and what happens to them: a storm, a calm, the judgement.
 struct Stage: Sendable {
     let scheduler: Scheduler
-    let book: Book
+    let ledger: PushLedger
     let service: SimulatedPushService
     let processes: [SimulatedProcess]
     let peers: Peers
@@ -25,14 +25,15 @@ struct Stage: Sendable {
     }
 
     init(
-        _ scheduler: Scheduler, _ book: Book, _ kind: SeedRun.EngineKind, processes count: Int, devices: Int,
+        _ scheduler: Scheduler, _ ledger: PushLedger, _ kind: SeedRun.EngineKind, processes count: Int,
+        devices: Int,
         _ traits: Traits, _ sabotage: SeedRun.Sabotage
     ) {
         self.scheduler = scheduler
-        self.book = book
+        self.ledger = ledger
         self.traits = traits
         self.sabotage = sabotage
-        service = SimulatedPushService(scheduler, book: book, traits: traits)
+        service = SimulatedPushService(scheduler, ledger: ledger, traits: traits)
         let drawing = World(
             now: { scheduler.now }, instant: { scheduler.instant },
             sleep: { try await scheduler.sleep(until: $0) }, random: { scheduler.random() })
@@ -48,11 +49,11 @@ struct Stage: Sendable {
         }
         let store = database.map(SimulatedProcess.StoreKind.server) ?? .file(file!)
         let around = SimulatedProcess.Surroundings(
-            scheduler: scheduler, book: book, service: service, keys: AtRestKeys.generate(drawing),
+            scheduler: scheduler, ledger: ledger, service: service, keys: AtRestKeys.generate(drawing),
             store: store, traits: traits, sabotage: sabotage)
         processes = (0..<count).map { SimulatedProcess($0, around) }
         peers = Peers(
-            scheduler, book: book, service: service, processes: processes, devices: devices,
+            scheduler, ledger: ledger, service: service, processes: processes, devices: devices,
             knowsOwn: !traits.misbehaviours.isDisjoint(with: [.newTokens, .departures]))
     }
 
@@ -145,7 +146,7 @@ struct Stage: Sendable {
             let isAPNs = first == Traits.MadeUp.byUs || scheduler.chance(50)
             await peers.notify(
                 scheduler.random(in: 25...50), isUrgent: scheduler.chance(20), custody: .seconds(86_400),
-                waits: scheduler.chance(50), by: Book.hostile
+                waits: scheduler.chance(50), by: PushLedger.hostile
             ) { _ in
                 next.withLock { next in
                     next += 2
@@ -163,7 +164,7 @@ struct Stage: Sendable {
 
     /// With something broken on purpose the first finding is enough.
     private var isFound: Bool {
-        !sabotage.isEmpty && book.violations.contains { sabotage.laws.contains($0.law) }
+        !sabotage.isEmpty && ledger.violations.contains { sabotage.laws.contains($0.law) }
     }
 
     private func calm() async {
@@ -175,22 +176,22 @@ struct Stage: Sendable {
         await waitForFirstTries()
         service.heal()
         // What has broken the law already is not waited for as long.
-        let isBroken = !book.violations.isEmpty
+        let isBroken = !ledger.violations.isEmpty
         let end = scheduler.instant + (isBroken ? .seconds(120) : Self.patience)
         var left = await drain(until: end)
         if isFound { return }
         if left == nil {
-            book.standing = (database?.shared.standing ?? []) + processes.map(\.description)
-            if !isBroken { book.record(.notDrained) }
+            ledger.standing = (database?.shared.standing ?? []) + processes.map(\.description)
+            if !isBroken { ledger.record(.notDrained) }
         }
         await checkRegistrations()
         if left != nil, traits.isQuietAfterwards {
             await quiet()
             left = await drain(until: scheduler.instant + Self.patience)
-            if left == nil { book.record(.notDrained) }
+            if left == nil { ledger.record(.notDrained) }
         }
         await stop()
-        if let left { book.close(at: scheduler.now, left: left) }
+        if let left { ledger.close(at: scheduler.now, left: left) }
     }
 
     /// Waits until nothing is owed, or only what nobody waits for.
@@ -202,7 +203,7 @@ struct Stage: Sendable {
             for process in processes where !process.isUp { process.start() }
             guard let left = await rows() else { continue }
             if left == 0 { return 0 }
-            if left <= book.leftOfHostile, !book.owesOthers(at: scheduler.now) { return left }
+            if left <= ledger.leftOfHostile, !ledger.owesOthers(at: scheduler.now) { return left }
         }
         return nil
     }
@@ -210,16 +211,16 @@ struct Stage: Sendable {
     /// Nothing keeps anything from its first attempt now but what others do.
     private func waitForFirstTries() async {
         // A halted lane probes once a minute, and each probe that meets a poisoned push is one in vain.
-        let inVain = Duration.seconds(60) * book.poisonedOwed(at: scheduler.now)
+        let inVain = Duration.seconds(60) * ledger.poisonedOwed(at: scheduler.now)
         let end = scheduler.instant + traits.patience + inVain
         while scheduler.instant < end, !isFound {
             await scheduler.pause(.seconds(2) ... .seconds(3))
             for process in processes where !process.isUp { process.start() }
-            if book.untried(at: scheduler.now).isEmpty { return }
+            if ledger.untried(at: scheduler.now).isEmpty { return }
         }
-        guard !book.clocksWereWrong else { return }
-        for number in book.untried(at: scheduler.now) { book.record(.starved, number) }
-        for lane in processes.flatMap({ $0.service?.snapshot() ?? [] }) { book.happened("\(lane)") }
+        guard !ledger.clocksWereWrong else { return }
+        for number in ledger.untried(at: scheduler.now) { ledger.record(.starved, number) }
+        for lane in processes.flatMap({ $0.service?.snapshot() ?? [] }) { ledger.happened("\(lane)") }
     }
 
     /// What the store owes, by the word of a process that serves.
@@ -231,7 +232,7 @@ struct Stage: Sendable {
     }
 
     private func checkRegistrations() async {
-        for (device, version) in book.registrations {
+        for (device, version) in ledger.registrations {
             var found: Record??
             for _ in 0..<20 where found == nil {
                 found = await peers.ask { process -> Record?? in
@@ -242,7 +243,7 @@ struct Stage: Sendable {
                 }.flatMap(\.self)
             }
             guard let found, let record = found, record.version >= version, record.state == .live else {
-                book.record(service.token(of: device) > 0 ? .endedByOlderWord : .registrationLost, device)
+                ledger.record(service.token(of: device) > 0 ? .endedByOlderWord : .registrationLost, device)
                 continue
             }
         }
@@ -261,7 +262,7 @@ struct Stage: Sendable {
             let number = await peers.notify(
                 1, isUrgent: true, custody: .seconds(86_400), waits: true, isOnce: true)
             await scheduler.pause(.seconds(2) ... .seconds(2))
-            if book.isOwed(number), !book.isTried(number) { book.record(.urgentLate, number) }
+            if ledger.isOwed(number), !ledger.isTried(number) { ledger.record(.urgentLate, number) }
         }
     }
 
@@ -275,7 +276,7 @@ struct Stage: Sendable {
         while processes.contains(where: \.isUp), scheduler.instant < stopped {
             await scheduler.pause(.milliseconds(500) ... .seconds(1))
         }
-        if processes.contains(where: \.isUp) { book.record(.stuck) }
+        if processes.contains(where: \.isUp) { ledger.record(.stuck) }
     }
 
     /// Takes away what the run left on disk.

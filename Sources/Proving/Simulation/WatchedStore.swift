@@ -15,11 +15,11 @@ final class Call: Sendable {
     func commit(at: Duration) { committed.withLock { $0 = $0 ?? at } }
 }
 
-/// The store as the core has it: tells the book which name each push has, and is where some things are broken
-/// on purpose.
+/// The store as the core has it: tells the ledger which name each push has, and is where some things are
+/// broken on purpose.
 final class WatchedStore: Sendable {
     let store: SealedStore
-    let book: Book
+    let ledger: PushLedger
     let scheduler: Scheduler
     let faults: Faults
     private let process: Int
@@ -36,9 +36,9 @@ final class WatchedStore: Sendable {
         var mayReclaim: @Sendable () -> Bool = { true }
     }
 
-    init(_ store: SealedStore, _ book: Book, _ scheduler: Scheduler, process: Int, _ faults: Faults) {
+    init(_ store: SealedStore, _ ledger: PushLedger, _ scheduler: Scheduler, process: Int, _ faults: Faults) {
         self.store = store
-        self.book = book
+        self.ledger = ledger
         self.scheduler = scheduler
         self.faults = faults
         self.process = process
@@ -56,9 +56,9 @@ extension WatchedStore: ForwardingOutbox {
             guard let number = Peers.read(item.push.message)?.number else { continue }
             switch admission {
             case .owed(let push):
-                book.wrote(number, push.id)
-                book.waits(push)
-            case .repeated(let id, _): book.wrote(number, id)
+                ledger.wrote(number, push.id)
+                ledger.waits(push)
+            case .repeated(let id, _): ledger.wrote(number, id)
             case .gone: break
             }
         }
@@ -70,9 +70,9 @@ extension WatchedStore: ForwardingOutbox {
 
     func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool] {
         let devices = devices(of: settlements, endedBy: feedback)
-        for device in devices { book.ends(device, by: process) }
+        for device in devices { ledger.ends(device, by: process) }
         let changed = try await store.settle(settlements, feedback: feedback)
-        for device in devices { book.ended(device) }
+        for device in devices { ledger.ended(device) }
         return changed
     }
 

@@ -40,7 +40,7 @@ struct Words {
     var lanes: [Paces.Way: Heard] = [:]
     /// Requests of each lane in a row that had no answer.
     var unheard: [Paces.Way: Int] = [:]
-    var sent: [Book.Answered: Sent] = [:]
+    var sent: [PushLedger.Answered: Sent] = [:]
 
     /// Sends of unknown fate, once the service speaks: this often a phone may show the same thing at worst.
     static let mostUnknown = 4
@@ -64,7 +64,7 @@ struct Words {
     static let mostOfDevice = 60
 }
 
-extension Book {
+extension PushLedger {
     /// Bytes of a push leave: whether they may, after all that was said of it.
     func check(_ push: OwedPush, _ number: Int, by life: Life, at: Duration, in state: inout State) {
         let name = Answered(life: life, id: push.id)
@@ -224,9 +224,9 @@ extension Book {
     }
 }
 
-extension Book.State {
+extension PushLedger.State {
     /// Calls that wait for a phone which has had enough.
-    func waitingForPhones(_ lane: LaneName, _ life: Book.Life, at: Duration) -> Set<Int> {
+    func waitingForPhones(_ lane: LaneName, _ life: PushLedger.Life, at: Duration) -> Set<Int> {
         guard !paces.urgent.isEmpty, let heard = words.lanes[Paces.Way(lane: lane, life: life)] else {
             return []
         }
@@ -236,7 +236,7 @@ extension Book.State {
     }
 
     /// Whether the lane that a reload put in the place of another sent it itself.
-    fileprivate func isOfThisLane(_ name: Book.Answered) -> Bool {
+    fileprivate func isOfThisLane(_ name: PushLedger.Answered) -> Bool {
         (words.sent[name]?.at ?? .zero) >= paces.renewed[name.life.process] ?? .zero
     }
 }

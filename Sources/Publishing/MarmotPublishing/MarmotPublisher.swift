@@ -72,7 +72,7 @@ public final class MarmotPublisher: Sendable {
     let line: NostrPublisher
     let web: any WebFetch
     let isStranger: @Sendable (WebSocketAddress) -> Bool
-    let book: Mutex<RelayBook>
+    let cache: Mutex<RelayListCache>
     let flights = Flights()
 
     /// - Parameter kept: what ``kept()`` returned in an earlier run.
@@ -118,11 +118,11 @@ public final class MarmotPublisher: Sendable {
         line = NostrPublisher(
             client: client, proxy: settings.tor.map { SOCKS5Proxy(host: $0.host, port: $0.port) },
             world: world, grace: limits.grace, isStranger: isStranger)
-        book = Mutex(kept.map { RelayBook(keeping: $0) } ?? RelayBook())
+        cache = Mutex(kept.map { RelayListCache(keeping: $0) } ?? RelayListCache())
     }
 
     /// What to keep between two runs of the app: servers' relay lists, which are public.
-    public func kept() -> Secret { book.withLock { $0.encoded() } }
+    public func kept() -> Secret { cache.withLock { $0.encoded() } }
 
     /// Wakes the phones of these tokens. To be called when the message itself is published, and beside
     /// whatever else the app does: it takes up to two minutes where relays do not answer.

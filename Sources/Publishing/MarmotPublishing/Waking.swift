@@ -58,17 +58,17 @@ extension MarmotPublisher {
     // What one wake learns all others know.
 
     private func due(_ origin: inout MarmotOrigin, _ now: UnixTime) -> [Call] {
-        book.withLock { book in
-            origin.book = book
-            defer { book = origin.book }
+        cache.withLock { cache in
+            origin.cache = cache
+            defer { cache = origin.cache }
             return origin.due(at: now)
         }
     }
 
     private func take(_ answer: CallAnswer, to call: Call, _ origin: inout MarmotOrigin, _ now: UnixTime) {
-        book.withLock { book in
-            origin.book = book
-            defer { book = origin.book }
+        cache.withLock { cache in
+            origin.cache = cache
+            defer { cache = origin.cache }
             origin.answered(answer, to: call, at: now)
         }
     }
@@ -103,7 +103,7 @@ extension MarmotPublisher {
     /// Looks for a server's list, unless one is known that is fresh, and notes it. Those who ask for the same
     /// at once share one look-up.
     private func lookUp(_ server: XOnlyKey, _ relays: [String], isDoubted: Bool) async {
-        let isDue = { self.book.withLock { $0.isDue(server, isDoubted: isDoubted, at: self.world.now()) } }
+        let isDue = { self.cache.withLock { $0.isDue(server, isDoubted: isDoubted, at: self.world.now()) } }
         guard isDue() else { return }
         await flights.share(server) {
             guard isDue() else { return }
@@ -113,7 +113,7 @@ extension MarmotPublisher {
             // Who is called off knows nothing.
             if found.list == nil, Task.isCancelled { return }
             let now = self.world.now()
-            self.book.withLock {
+            self.cache.withLock {
                 $0.note(found.list, isAnswered: found.isAnswered, of: server, at: now)
             }
         }

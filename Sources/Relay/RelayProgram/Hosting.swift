@@ -39,21 +39,21 @@ struct Hosting: Sendable {
     ///
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
     func host(
-        _ instance: InstanceConfiguration, in configuration: RelayConfiguration, on ground: HostingGround,
+        _ instance: InstanceConfiguration, in configuration: RelayConfiguration, on context: HostingContext,
         replacing old: (any HostedInstance)?
     ) throws(CommandFailure) -> any HostedInstance {
         for spoken in protocols {
-            if let made = try Self.host(spoken, instance, configuration, ground, old) { return made }
+            if let made = try Self.host(spoken, instance, configuration, context, old) { return made }
         }
         throw CommandFailure(.software, "instances.\(instance.name): nothing hosts this protocol.")
     }
 
     private static func host<Spoken: HostedProtocol>(
         _: Spoken.Type, _ instance: InstanceConfiguration, _ configuration: RelayConfiguration,
-        _ ground: HostingGround, _ old: (any HostedInstance)?
+        _ context: HostingContext, _ old: (any HostedInstance)?
     ) throws(CommandFailure) -> (any HostedInstance)? {
         guard let settings = instance.settings as? Spoken.Settings else { return nil }
-        return try Spoken.host(instance, settings, in: configuration, on: ground, replacing: old)
+        return try Spoken.host(instance, settings, in: configuration, on: context, replacing: old)
     }
 }
 

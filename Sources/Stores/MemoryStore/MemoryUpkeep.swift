@@ -63,7 +63,7 @@ extension MemoryStore: StoredRows {
     package func lastRevision() async throws(StoreError) -> UInt64 { shared.state.withLock(\.revision) }
 }
 
-extension MemoryStore: StoreNotes {
+extension MemoryStore: StoreSettings {
     package func livingOwners() async throws(StoreError) -> [OwnerID] {
         let now = spans()
         return shared.state.withLock { state in

@@ -93,7 +93,7 @@ extension PostgresStore: StoredRows {
     }
 }
 
-extension PostgresStore: StoreNotes {
+extension PostgresStore: StoreSettings {
     package var owner: OwnerID { OwnerID(core.owner) }
 
     package func livingOwners() async throws(StoreError) -> [OwnerID] {

@@ -48,7 +48,7 @@ struct ServerClock: Sendable {
 ///
 /// A process that has just started has measured nothing, but it can see that the server is not the one by
 /// whose clock others have renewed. The start time identifies a server: no two start in the same microsecond.
-struct ServerNote: Sendable, Equatable {
+struct ClockServer: Sendable, Equatable {
     static let setting = "lease/server"
 
     /// Microseconds of its own clock.
@@ -102,12 +102,12 @@ final class DeathClock: Sendable {
             [
                 Query(OwnerSQL.sightOfServer) { query in
                     query.add(ahead)
-                    query.add(ServerNote.setting)
+                    query.add(ClockServer.setting)
                 }
             ], commits: false)[0]
         let now = try rows.time(0, 0)
         let startedAt = try rows.int(0, 1)
-        let note = rows.isNull(0, 2) ? nil : ServerNote(rows.bytes(0, 2))
+        let note = rows.isNull(0, 2) ? nil : ClockServer(rows.bytes(0, 2))
         let look = ServerClock.Look(
             server: now - .milliseconds(ahead), asked: asked, answered: .now, ahead: .milliseconds(ahead),
             instant: world.instant())
@@ -119,11 +119,11 @@ final class DeathClock: Sendable {
         // A time that is years ahead was not written by us.
         guard let note, note.startedAt == startedAt, note.seenAt <= now + Self.longestLeap else {
             // If no server is noted, nobody has renewed by another.
-            let seen = ServerNote(startedAt: startedAt, seenAt: note == nil ? .distantPast : now)
+            let seen = ClockServer(startedAt: startedAt, seenAt: note == nil ? .distantPast : now)
             try session.run(
                 [
                     Query(SettingSQL.replaceSetting) { query in
-                        query.add(ServerNote.setting)
+                        query.add(ClockServer.setting)
                         query.add(seen.bytes)
                     }
                 ], commits: true)

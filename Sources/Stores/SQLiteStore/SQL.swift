@@ -84,7 +84,7 @@ struct SQL {
     }
 
     /// Binds a digest that is laid down there.
-    mutating func bind(_ value: Digest16?, at place: DigestDesk.Place) {
+    mutating func bind(_ value: Digest16?, at place: BoundDigests.Place) {
         guard let value else { return skip() }
         bind(lent: place.lay(value))
     }
@@ -172,7 +172,7 @@ struct KnownStatement {
 }
 
 /// Where digests stand while a statement runs that does not copy them.
-final class DigestDesk {
+final class BoundDigests {
     /// Of 16 bytes.
     struct Place {
         fileprivate let bytes: UnsafeMutableRawBufferPointer

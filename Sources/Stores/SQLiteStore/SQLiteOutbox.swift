@@ -134,24 +134,24 @@ extension SQLiteWriter {
     private func write(_ push: StoredPush, as row: Int64, first: OutcomeKind?, _ db: Database) throws {
         var sql = try insertion.sql(db)
         sql.bind(row)
-        sql.bind(push.id.value, at: desk[0])
+        sql.bind(push.id.value, at: digests[0])
         sql.bind(push.lane)
         sql.bind(Int(push.pushClass.rawValue))
-        sql.bind(push.origin, at: desk[1])
-        sql.bind(push.record, at: desk[2])
+        sql.bind(push.origin, at: digests[1])
+        sql.bind(push.record, at: digests[2])
         sql.bind(push.touchedAt)
         sql.bind(push.notBefore)
         sql.bind(push.custodyEnds)
         sql.bind(push.attempt)
-        sql.bind(owner, at: desk[3])
+        sql.bind(owner, at: digests[3])
         sql.bind(push.epoch)
         sql.bind(push.parked ? 1 : 0)
-        sql.bind(push.mark, at: desk[4])
+        sql.bind(push.mark, at: digests[4])
         if let first { sql.bind(Int(first.rawValue)) } else { sql.skip() }
         // The row is copied once, into its page, and not for each value before that.
         try push.sealed.withUnsafeBytes { sealed in
             sql.bind(lent: sealed)
-            sql.bind(push.address, at: desk[5])
+            sql.bind(push.address, at: digests[5])
             defer { sql.release() }
             try sql.run()
         }

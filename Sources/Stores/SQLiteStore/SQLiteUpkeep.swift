@@ -38,7 +38,7 @@ extension SQLiteStore: StoredRows {
     }
 }
 
-extension SQLiteStore: StoreNotes {
+extension SQLiteStore: StoreSettings {
     /// One process at a time opens the file.
     package func livingOwners() async throws(StoreError) -> [OwnerID] { [] }
 

@@ -50,7 +50,7 @@ final class SQLiteWriter {
     /// Pushes that went with their registrations in this transaction, and stood as in memory.
     var ended: [PushID] = []
     /// As many as a push has.
-    let desk = DigestDesk(places: 6)
+    let digests = BoundDigests(places: 6)
     var insertion = KnownStatement(SQLiteWriter.insertion)
     private var saved = Memory()
     var marksPurgedAt = UnixTime.distantPast

@@ -22,27 +22,27 @@ final class GatedOutbox: ForwardingOutbox {
     let isCut = Mutex(false)
     let trace: Trace
     /// Pushes that have ended.
-    let ended = Watch()
+    let ended = AwaitedCount()
     /// Pushes given back, or put off into the store.
-    let parked = Watch()
+    let parked = AwaitedCount()
     /// Retries that stay in memory.
-    let retried = Watch()
+    let retried = AwaitedCount()
     /// Settlements that changed nothing, for the push was no longer ours.
-    let foreign = Watch()
+    let foreign = AwaitedCount()
     /// Calls that the store has taken in.
-    let accepts = Watch()
-    let claims = Watch()
+    let accepts = AwaitedCount()
+    let claims = AwaitedCount()
     /// Pushes that claims have brought.
-    let claimed = Watch()
+    let claimed = AwaitedCount()
     /// Looks for what dead processes left.
-    let looks = Watch()
+    let looks = AwaitedCount()
     /// What is asked at each look.
     let looking = Mutex(Hook())
-    let refusals = Watch()
+    let refusals = AwaitedCount()
     /// How often the store was asked what it owes.
-    let counts = Watch()
+    let counts = AwaitedCount()
     /// Anyone who asks what the store owes waits for it, while there is one.
-    let countGate = Mutex<Watch?>(nil)
+    let countGate = Mutex<AwaitedCount?>(nil)
     /// Awaited before each look for what dead processes left; with how many there were.
     private let takingOver: (@Sendable (GatedOutbox, Int) async -> Void)?
 

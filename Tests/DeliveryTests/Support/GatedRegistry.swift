@@ -8,7 +8,7 @@ final class GatedRegistry: ForwardingRegistry {
     private let fault = Mutex<StoreError.Code?>(nil)
     private let deletion = Mutex<StoreError.Code?>(nil)
     /// Deletions that have failed.
-    let refusals = Watch()
+    let refusals = AwaitedCount()
 
     init(_ inner: any Registry) { registry = inner }
 

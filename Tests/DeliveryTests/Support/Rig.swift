@@ -21,9 +21,9 @@ struct Rig: Sendable {
     let attempts: Attempts
     var answers: Trace { attempts.words }
     /// Pushes whose custody ended unsent, as an operator counts them.
-    let custodyEnded: Watch
+    let custodyEnded: AwaitedCount
     /// Counts of the store that the lanes have heard of.
-    let counted: Watch
+    let counted: AwaitedCount
     private let stopping: ServiceGroup
 
     /// Runs a core until `body` ends; then it is stopped as an operator would,
@@ -49,7 +49,7 @@ struct Rig: Sendable {
         let registry = GatedRegistry(store)
         let journal = LogSpy()
         let events = Trace()
-        let (custodyEnded, counted) = (Watch(), Watch())
+        let (custodyEnded, counted) = (AwaitedCount(), AwaitedCount())
         let attempts = Attempts()
         var observer = DeliveryObserver(
             laneHalted: { lane, cause, _ in events.add("\(lane) halted \(cause)") },
@@ -101,7 +101,7 @@ struct Rig: Sendable {
 
     /// Lets time pass until the count is reached, however long the store takes to get there.
     func pass(
-        until watch: Watch, reaches count: Int, step: Duration = .milliseconds(100),
+        until watch: AwaitedCount, reaches count: Int, step: Duration = .milliseconds(100),
         at place: SourceLocation = #_sourceLocation
     ) async {
         for _ in 0..<Self.patience where watch.count < count && !Task.isCancelled {

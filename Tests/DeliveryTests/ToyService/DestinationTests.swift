@@ -91,7 +91,7 @@ struct DestinationTests {
 
     @Test("One that takes requests and answers none keeps a few of them under way, and no more")
     func hangs() async throws {
-        let release = Watch()
+        let release = AwaitedCount()
         let answer: @Sendable () async -> Answer = {
             await release.wait(for: 1)
             return .accepted

@@ -11,7 +11,7 @@ private struct ScriptedOffice: UplinkOffice {
     let registry: any Registry
     let verdict: @Sendable (CallAnswer) -> UplinkVerdict
     var mayLeave = UplinkLeave.granted([(name: "Authorization", value: "Basic b3g6a2V5")])
-    let taken = Watch()
+    let taken = AwaitedCount()
 
     static func key(_ subject: Secret) -> RecordKey {
         RecordKey(Space(Names.instance, "call"), subject)

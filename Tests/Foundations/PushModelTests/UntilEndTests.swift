@@ -16,7 +16,7 @@ struct UntilEndTests {
     func late() async {
         let clock = ManualClock()
         let world = clock.world(seed: 1)
-        let (bell, ended) = (Bell(), Watch())
+        let (bell, ended) = (Bell(), AwaitedCount())
         async let found = world.untilEnd(world.instant() + .seconds(1)) {
             await bell.wait()
             ended.add()

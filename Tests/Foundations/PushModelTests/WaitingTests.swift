@@ -57,7 +57,7 @@ struct WaitingTests {
 
     @Test("Who is cancelled is told so, waiting or not, and takes nobody along")
     func cancelled() async {
-        let (signal, waits) = (Signal(), Watch())
+        let (signal, waits) = (Signal(), AwaitedCount())
         let fits = Noted(false)
         await withTaskGroup(of: Bool.self) { group in
             group.addTask {
@@ -78,7 +78,7 @@ struct WaitingTests {
 
     @Test("Many tasks change a value in single steps, and a watch counts them all")
     func many() async {
-        let (sum, watch) = (Noted(0), Watch())
+        let (sum, watch) = (Noted(0), AwaitedCount())
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await watch.wait(for: 1000) }
             for _ in 0..<1000 {
@@ -135,7 +135,7 @@ struct WaitingTests {
             isNamed($0, "a bell")
         }
         await withKnownIssue {
-            await Watch().wait(for: 3, "a count", looks: 0)
+            await AwaitedCount().wait(for: 3, "a count", looks: 0)
         } matching: {
             isNamed($0, "a count of 3, now 0")
         }

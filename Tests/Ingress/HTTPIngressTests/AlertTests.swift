@@ -42,7 +42,7 @@ struct AlertTests {
 
     @Test("The book as a table: a lasting trouble is told once, reminded each hour, and its end is told")
     func lasting() {
-        var book = AlertBook()
+        var book = AlertState()
         func at(_ seconds: Int64) -> UnixTime { UnixTime(seconds: 1_000_000 + seconds) }
         #expect(book.raise(halted, at: at(0))?.phase == .raised)
         #expect(book.raise(halted, at: at(1)) == nil)
@@ -57,7 +57,7 @@ struct AlertTests {
 
     @Test("A trouble that comes and goes is told once in ten minutes, and its end only if its beginning was")
     func flapping() {
-        var book = AlertBook()
+        var book = AlertState()
         var told: [AlertNotice.Phase] = []
         for second in 0..<600 {
             let now = UnixTime(seconds: Int64(1_000_000 + second))
@@ -70,7 +70,7 @@ struct AlertTests {
 
     @Test("A trouble held back because it flapped is told later if it lasts")
     func heldBack() {
-        var book = AlertBook()
+        var book = AlertState()
         func at(_ seconds: Int64) -> UnixTime { UnixTime(seconds: 1_000_000 + seconds) }
         _ = book.raise(halted, at: at(0))
         _ = book.clear(halted.subject, at: at(1))
@@ -81,7 +81,7 @@ struct AlertTests {
 
     @Test("Subjects are apart, and figures do not make a new one")
     func subjects() {
-        var book = AlertBook()
+        var book = AlertState()
         let now = UnixTime(seconds: 1)
         #expect(book.raise(.outboxFilling(percent: 80), at: now) != nil)
         #expect(book.raise(.outboxFilling(percent: 90), at: now) == nil)
@@ -120,7 +120,7 @@ struct AlertTests {
 
     @Test("A certificate is told when it nears its end, daily, and at once when it has ended")
     func certificate() {
-        var book = AlertBook()
+        var book = AlertState()
         let name = configured("public")
         let start = UnixTime(seconds: 1_000_000)
         #expect(book.raise(.certificateExpiring(name, days: 13), at: start)?.phase == .raised)

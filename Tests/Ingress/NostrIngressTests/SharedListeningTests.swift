@@ -78,7 +78,7 @@ private final class SharedFleet: Sendable {
     /// Tells when a process has enrolled with the listeners.
     private struct EnrolSpy: Enrolment {
         let base: any Enrolment
-        let joined: Watch
+        let joined: AwaitedCount
 
         func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
             let members = try await base.enrol(in: groups, for: span)
@@ -91,11 +91,11 @@ private final class SharedFleet: Sendable {
         let membership: Membership
         let ingress: NostrIngress
         /// Enrolments with the listeners.
-        let joined: Watch
+        let joined: AwaitedCount
         /// Wraps heard, no matter who they fell to.
-        let heard: Watch
-        let isToDie = Watch()
-        let isSilent = Watch()
+        let heard: AwaitedCount
+        let isToDie = AwaitedCount()
+        let isSilent = AwaitedCount()
     }
 
     private let rig: ListeningRig
@@ -127,7 +127,7 @@ private final class SharedFleet: Sendable {
         var processes: [Process] = []
         for number in 0..<count {
             let owner = OwnerID(Digest16(high: UInt64(number + 1) &* 0x9E37_79B9_7F4A_7C15, low: 77))
-            let (joined, heard) = (Watch(), Watch())
+            let (joined, heard) = (AwaitedCount(), AwaitedCount())
             var base: any Engine = MemoryStore(owner: owner, sharing: shared, clock: { [clock] in clock.now })
             if let url {
                 var limits = PostgresLimits()
@@ -240,9 +240,9 @@ private final class SharedFleet: Sendable {
 /// Counts what one counter is raised by.
 private final class CounterSpy: SilentMetrics, CounterHandler {
     private let label: String
-    private let watch: Watch
+    private let watch: AwaitedCount
 
-    init(_ label: String, _ watch: Watch) {
+    init(_ label: String, _ watch: AwaitedCount) {
         self.label = label
         self.watch = watch
     }

@@ -68,13 +68,13 @@ struct HandoverTests {
         let account = try SwarmAccount()
         try await rig.register([account.watch()])
         let processes = try await Processes(2, of: rig.name)
-        let (old, toldOld) = AsyncStream<StoragePush>.makeStream()
-        let (new, toldNew) = AsyncStream<StoragePush>.makeStream()
+        let (old, toldOld) = AsyncStream<StorageNotice>.makeStream()
+        let (new, toldNew) = AsyncStream<StorageNotice>.makeStream()
         let leaving = try rig.ingress(Self.limits(Self.ever), membership: processes.members[0]) {
             toldOld.took($0)
         }
         let staying = try rig.ingress(membership: processes.members[1], bell: Bell()) { toldNew.took($0) }
-        func heard(_ number: Int, by pushes: AsyncStream<StoragePush>) async throws {
+        func heard(_ number: Int, by pushes: AsyncStream<StorageNotice>) async throws {
             for node in 1...3 {
                 let push = try await pushes.next("message \(number) from \(node) nodes")
                 #expect(push.hashText == account.message(number).hashText)
@@ -106,7 +106,7 @@ struct HandoverTests {
         let accounts = try ids.map { try SwarmAccount(in: SwarmMap(ids), swarm: $0) }
         try await rig.register(accounts.map { $0.watch() })
         let processes = try await Processes(2, of: rig.name)
-        let (heard, told) = AsyncStream<StoragePush>.makeStream()
+        let (heard, told) = AsyncStream<StorageNotice>.makeStream()
         let dying = try rig.ingress(membership: processes.members[0]) { _ in .taken }
         let staying = try rig.ingress(membership: processes.members[1], bell: Bell()) { told.took($0) }
         try await rig.run(dying, staying) {
@@ -158,7 +158,7 @@ struct HandoverTests {
     /// Told to end once `begun` has returned, it ends by itself.
     private func ends(_ ingress: SwarmIngress, _ rig: SwarmRig, _ begun: () async throws -> Void) async throws
     {
-        let ended = Watch()
+        let ended = AwaitedCount()
         try await rig.run {
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 tasks.addTask {

@@ -12,11 +12,11 @@ struct KeepingTests {
     private final class Store: Sendable {
         private let state = Mutex((isOut: true, asked: 0, taken: [String]()))
 
-        func take(_ push: StoragePush) -> SwarmIngress.Taken {
+        func take(_ notice: StorageNotice) -> SwarmIngress.Taken {
             state.withLock { state in
                 state.asked += 1
                 if state.isOut { return .later }
-                state.taken.append(push.hashText)
+                state.taken.append(notice.hashText)
                 return .taken
             }
         }
@@ -65,9 +65,9 @@ struct KeepingTests {
 }
 
 extension SwarmAccount {
-    fileprivate func message(_ number: Int, lasts: Duration) -> StoragePush {
+    fileprivate func message(_ number: Int, lasts: Duration) -> StorageNotice {
         let known = message(number)
-        return StoragePush(
+        return StorageNotice(
             account: id, hash: known.hash.reveal { Secret(copying: $0) }, namespace: 0,
             timestamp: known.timestamp, expiry: World.live.now() + lasts, data: nil)
     }

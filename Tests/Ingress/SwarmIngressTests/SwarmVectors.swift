@@ -60,7 +60,7 @@ struct SwarmVectors: Sendable {
     private func storagePush(_ row: JSONValue) throws -> Bool {
         let body = try Self.hex(row, "body")
         // What is refused throws; the vectors say when it must.
-        let push = body.withUnsafeBytes { raw in try? StoragePush(parsing: raw) }
+        let push = body.withUnsafeBytes { raw in try? StorageNotice(parsing: raw) }
         guard let expected = row["expect"], expected.object != nil else { return push == nil }
         let data = expected["data"]?.string
         let fits = try push.map { push in

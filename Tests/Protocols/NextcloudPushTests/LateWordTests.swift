@@ -15,7 +15,7 @@ struct LateWordTests {
         let rig = try await RelayRig.make()
         let device = alice.device(1)
         let token = type == "voip" ? PeerDevice.voipToken : PeerDevice.alertToken
-        let isRenewed = Watch()
+        let isRenewed = AwaitedCount()
         try await rig.running { rig in
             await rig.register(device)
             rig.services.answer(token) { _ in

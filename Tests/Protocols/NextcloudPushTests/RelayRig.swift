@@ -39,7 +39,7 @@ final class RelayRig: Sendable {
 
     var store: StoreSpy { rig.store }
     var services: StubServices { rig.services }
-    var keys: NextcloudKeys { relay.keys }
+    var keys: NextcloudRecordNames { relay.keys }
 
     /// - Parameter meeting: the first so many look-ups are answered together, as those of calls that come
     ///   at one time.

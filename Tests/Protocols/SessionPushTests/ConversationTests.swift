@@ -79,8 +79,8 @@ struct ConversationTests {
     private func stored(
         _ account: AccountID, _ namespace: Int16 = 0, hash: String = Self.hash,
         data: [UInt8]? = Array("hi".utf8), at now: UnixTime = SessionRig.now
-    ) -> StoragePush {
-        StoragePush(
+    ) -> StorageNotice {
+        StorageNotice(
             account: account, hash: Secret(hash.utf8), namespace: namespace, timestamp: now,
             expiry: now + .seconds(86_400), data: data.map { Secret($0) })
     }

@@ -57,7 +57,7 @@ struct GroupTests {
         for member in (10..<140).map({ UInt8($0) }) {
             _ = try await rig.ask("/subscribe", try call(member).subscribe)
         }
-        let push = StoragePush.sample(group, namespace: 11)
+        let push = StorageNotice.sample(group, namespace: 11)
         let first = try await rig.relay.receive(.notified(push))
         #expect(first.pushes.count == SessionLimits.rowsPerLookup)
         guard case .now(.taken(let rest?)) = first.reply else {

@@ -11,7 +11,7 @@ struct LateWordTests {
     func renewed() async throws {
         let alice = try PeerAccount(seed: 1)
         let rig = try await SessionRig()
-        let isRenewed = Watch()
+        let isRenewed = AwaitedCount()
         try await rig.running { rig in
             var call = PeerCall(alice)
             _ = try await rig.ask("/subscribe", call.subscribe)

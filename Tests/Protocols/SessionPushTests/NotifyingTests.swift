@@ -27,7 +27,7 @@ struct NotifyingTests {
     }
 
     /// What a relay makes of a message, without handing it on.
-    private func pushes(_ rig: SessionRig, _ push: StoragePush) async throws -> [Push] {
+    private func pushes(_ rig: SessionRig, _ push: StorageNotice) async throws -> [Push] {
         try await rig.relay.receive(.notified(push)).pushes
     }
 
@@ -246,9 +246,9 @@ struct NotifyingTests {
         let month = try #require(try await pushes(rig, .sample(alice, lasts: .seconds(30 * 86_400))).first)
         #expect(month.custodyEnds == SessionRig.now + SessionLimits.custody)
         #expect(month.message.apns?.expiration == SessionRig.now + SessionLimits.custody)
-        let brief = StoragePush.sample(alice, hash: String(repeating: "b", count: 43), lasts: .seconds(20))
+        let brief = StorageNotice.sample(alice, hash: String(repeating: "b", count: 43), lasts: .seconds(20))
         #expect(try await pushes(rig, brief).first?.custodyEnds == SessionRig.now + .seconds(20))
-        let gone = StoragePush.sample(alice, hash: String(repeating: "g", count: 43), lasts: .zero)
+        let gone = StorageNotice.sample(alice, hash: String(repeating: "g", count: 43), lasts: .zero)
         let verdict = try await rig.relay.receive(.notified(gone))
         #expect(verdict.pushes.isEmpty)
         #expect(verdict.notes == [NoteCode("session.expired")])
@@ -257,7 +257,7 @@ struct NotifyingTests {
     @Test("A hash that is no visible text is not passed on", arguments: ["\"", "\\", "\n", "é", "\u{0}"])
     func oddHash(character: String) async throws {
         let rig = try await rig([PeerCall(alice)])
-        let push = StoragePush.sample(alice, hash: String(repeating: "h", count: 40) + character)
+        let push = StorageNotice.sample(alice, hash: String(repeating: "h", count: 40) + character)
         let verdict = try await rig.relay.receive(.notified(push))
         #expect(verdict.pushes.isEmpty)
         #expect(verdict.notes == [NoteCode("session.odd-hash")])

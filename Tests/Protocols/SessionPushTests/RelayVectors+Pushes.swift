@@ -30,7 +30,7 @@ extension RelayVectors {
         }
         let (members, numbers) = told
         let account = try #require(members["@"].flatMap { AccountID($0) })
-        let push = StoragePush(
+        let push = StorageNotice(
             account: account, hash: try #require(members["#"]),
             namespace: Int16(try #require(numbers["n"])),
             timestamp: UnixTime(milliseconds: try #require(numbers["t"])),
@@ -52,7 +52,7 @@ extension RelayVectors {
     ///
     /// - Parameter nonce: the words that the relay draws; none: any.
     private func sent(
-        _ push: StoragePush, to token: Secret, service: SessionService, key: String, wantsData: Bool = true,
+        _ push: StorageNotice, to token: Secret, service: SessionService, key: String, wantsData: Bool = true,
         policy: SessionPolicy = SessionPolicy(), nonce: [UInt8] = []
     ) async throws -> Push {
         let rig = try await SessionRig(now: now)
@@ -94,7 +94,7 @@ extension RelayVectors {
     /// The repeat identity of a push is the filter's key.
     func identity(_ row: JSONValue) async throws -> Bool {
         let account = try #require(AccountID(Secret([5] + [UInt8](repeating: 7, count: 32))))
-        let push = StoragePush(
+        let push = StorageNotice(
             account: account, hash: Secret(try #require(row["hash"]?.string).utf8), namespace: 0,
             timestamp: now, expiry: now + .seconds(60), data: nil)
         let service = try #require(
@@ -127,7 +127,7 @@ extension RelayVectors {
         let length = expect["length"]?.int64.map { Int($0) }
         let data = try expect["data"]?.string.map { Secret(try Hex.decode(Array($0.utf8))) }
         return try await sent(
-            StoragePush(
+            StorageNotice(
                 account: try #require(AccountID(Secret(account))),
                 hash: Secret(try #require(expect["hash"]?.string).utf8),
                 namespace: Int16(try #require(expect["namespace"]?.int64)),

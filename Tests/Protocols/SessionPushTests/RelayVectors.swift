@@ -104,7 +104,7 @@ struct RelayVectors: Sendable {
         // The sandbox of a rig has no way out.
         guard known.service != .apnsSandbox else { return true }
         try await rig.notify(
-            StoragePush(
+            StorageNotice(
                 account: known.account, hash: Secret(String(repeating: "h", count: 43).utf8),
                 namespace: known.namespaces[0], timestamp: now, expiry: now + .seconds(60),
                 data: known.wantsData ? Secret("text".utf8) : nil))

@@ -23,8 +23,8 @@ struct ReportTests {
     /// A message under its true hash.
     private func push(
         _ told: [UInt8]?, by node: UInt64, lasts: Duration = .seconds(86_400), namespace: Int16 = 0
-    ) -> StoragePush {
-        var push = StoragePush.sample(
+    ) -> StorageNotice {
+        var push = StorageNotice.sample(
             alice, hash: Self.hash(alice, namespace, truth), namespace: namespace, lasts: lasts, data: told)
         push.teller = node
         return push
@@ -38,11 +38,12 @@ struct ReportTests {
         return String(decoding: Base64.encode(hash).prefix(43), as: UTF8.self)
     }
 
-    private func count(_ rig: SessionRig, _ push: StoragePush) async throws -> Int {
+    private func count(_ rig: SessionRig, _ push: StorageNotice) async throws -> Int {
         try await rig.relay.receive(.notified(push)).pushes.count
     }
 
-    /// A message of the storage server's own unit test ("message hashing"), and the hash that it expects there.
+    /// A message of the storage server's own unit test ("message hashing"), and the hash that it expects
+    /// there.
     private static let published = (
         account: "05ffba630924aa1224bb930dde21c0d11bf004608f2812217f8ac812d6c7e3ad48",
         hash: "4sMyAuaZlMwww3oFvfhazfw7ASx/7TDtO+TVc8aAjHs",
@@ -58,8 +59,8 @@ struct ReportTests {
     @Test("A message's hash is the one that the storage server's own test expects, and no other byte fits it")
     func published() throws {
         let account = try #require(AccountID(Secret(try Hex.decode(Array(Self.published.account.utf8)))))
-        func push(_ data: [UInt8]?, namespace: Int16 = 0, hash: String) -> StoragePush {
-            StoragePush(
+        func push(_ data: [UInt8]?, namespace: Int16 = 0, hash: String) -> StorageNotice {
+            StorageNotice(
                 account: account, hash: Secret(hash.utf8), namespace: namespace, timestamp: SessionRig.now,
                 expiry: SessionRig.now, data: data.map { Secret($0) })
         }
@@ -135,7 +136,7 @@ struct ReportTests {
         let rig = try await rig()
         let other = try await SessionRig()
         _ = try await other.ask("/subscribe", PeerCall(alice).subscribe)
-        func identity(_ rig: SessionRig, _ push: StoragePush) async throws -> String? {
+        func identity(_ rig: SessionRig, _ push: StorageNotice) async throws -> String? {
             try await rig.relay.receive(.notified(push)).pushes.first?.repeatIdentity.map {
                 PeerAccount.hex($0)
             }

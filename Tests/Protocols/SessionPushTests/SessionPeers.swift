@@ -109,14 +109,14 @@ struct OpenedPush {
     }
 }
 
-extension StoragePush {
+extension StorageNotice {
     /// A message of a test.
     static func sample(
         _ account: PeerAccount, hash: String = "DW4L/OqQUUk/yDhTQb5viggmLznY08l8sXlCNW52etc",
         namespace: Int16 = 0, at: UnixTime = SessionRig.now, lasts: Duration = .seconds(86_400),
         data: [UInt8]? = Array("sealed for the account".utf8)
-    ) -> StoragePush {
-        StoragePush(
+    ) -> StorageNotice {
+        StorageNotice(
             account: account.id, hash: Secret(hash.utf8), namespace: namespace, timestamp: at,
             expiry: at + lasts, data: data.map { Secret($0) })
     }

@@ -25,7 +25,7 @@ final class SessionRig: Sendable {
 
     var store: StoreSpy { rig.store }
     var services: StubServices { rig.services }
-    var keys: SessionKeys { relay.keys }
+    var keys: SessionRecordNames { relay.keys }
 
     /// - Parameter tolled: how long a toll must wait; `nil`: it is taken.
     init(
@@ -118,7 +118,7 @@ final class SessionRig: Sendable {
     }
 
     /// One message of a storage server, as hosting passes it on.
-    func notify(_ push: StoragePush) async throws(SessionError) {
+    func notify(_ push: StorageNotice) async throws(SessionError) {
         do throws(SessionError) {
             var rest: UInt64? = 0
             while let after = rest {

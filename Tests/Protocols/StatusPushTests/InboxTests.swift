@@ -19,7 +19,7 @@ struct InboxTests {
         }
 
         mutating func note(_ text: String = "hello", id: UInt8 = 1, to account: Int = 1) throws -> String {
-            let note = MessageNote.seal(
+            let note = MessagePreview.seal(
                 Secret(text.utf8), messageID: Secret([UInt8](repeating: id, count: 32)), author: author,
                 to: accounts[account].key.point, using: &world.random)
             return try #require(note).hexDigits.word
@@ -121,7 +121,7 @@ struct InboxTests {
         var phone = try Phone()
         let lengths = Set(try ["", "a", String(repeating: "b", count: 300)].map { try phone.note($0).count })
         #expect(lengths.count == 1)
-        let long = MessageNote.seal(
+        let long = MessagePreview.seal(
             Secret([UInt8](repeating: 1, count: 400)), messageID: Secret([1]), author: phone.author,
             to: phone.accounts[0].key.point, using: &phone.world.random)
         #expect(long == nil)
@@ -139,7 +139,7 @@ struct InboxTests {
         }
         func note(_ author: Secp256k1KeyPair, _ id: Int) throws -> Secret {
             try #require(
-                MessageNote.seal(
+                MessagePreview.seal(
                     Secret("x".utf8), messageID: Secret("\(id)".utf8), author: author,
                     to: phone.accounts[1].key.point, using: &phone.world.random))
         }

@@ -103,7 +103,7 @@ struct RequestTests {
 
     @Test("It is taken again for nine minutes from the first time on, and what was taken whole is not")
     func forHowLong() throws {
-        let key = StatusKeys(StatusRig.instance).request(Secret("id".utf8))
+        let key = StatusRecordNames(StatusRig.instance).request(Secret("id".utf8))
         let start = StatusRig.now
         func memory(
             _ known: Record?, after span: Duration, isStored: Bool = false

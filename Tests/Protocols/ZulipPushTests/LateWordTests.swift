@@ -10,7 +10,7 @@ struct LateWordTests {
     @Test("A push waits, the phone registers again, and the retry is refused: the registration lives")
     func renewed() async throws {
         let bench = try await RealmRig()
-        let isRenewed = Watch()
+        let isRenewed = AwaitedCount()
         try await bench.relay.running { relay in
             let id = try await bench.register("ab12", timestamp: bench.now.seconds)
             relay.services.answer("ab12") { _ in

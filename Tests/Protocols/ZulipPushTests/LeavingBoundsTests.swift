@@ -18,7 +18,7 @@ struct LeavingBoundsTests {
         let engine: MemoryStore
         let store: SealedStore
         let servers: ZulipServers
-        let keys = ZulipKeys(LeavingBoundsTests.instance)
+        let keys = ZulipRecordNames(LeavingBoundsTests.instance)
 
         init() async throws {
             let world = clock.world(seed: 9)

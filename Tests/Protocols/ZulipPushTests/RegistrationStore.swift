@@ -6,7 +6,7 @@ import ZulipPush
 struct RegistrationStore {
     private(set) var accounts: [Int64: ZulipAccountRow] = [:]
     private(set) var devices: [Int64: ZulipDeviceRow] = [:]
-    private(set) var notes: [Int64: ZulipNote] = [:]
+    private(set) var notes: [Int64: ZulipRegistrationFailure] = [:]
     private(set) var items: [UInt64: ZulipQueueItem] = [:]
 
     mutating func commit(_ changes: [ZulipChange]) {
@@ -29,7 +29,7 @@ struct RegistrationStore {
         ZulipRegistrations(
             realm: realm, accounts: accounts.values.compactMap { ZulipAccountRow(body: $0.body) },
             devices: devices.values.compactMap { ZulipDeviceRow(body: $0.body) },
-            notes: notes.values.compactMap { ZulipNote(body: $0.body) },
+            notes: notes.values.compactMap { ZulipRegistrationFailure(body: $0.body) },
             queue: items.values.compactMap { ZulipQueueItem(body: $0.body) }, limit: limit)
     }
 
@@ -45,7 +45,7 @@ struct RegistrationStore {
     }
 
     private static func text(
-        _ accounts: [ZulipAccountRow], _ devices: [ZulipDeviceRow], _ notes: [ZulipNote],
+        _ accounts: [ZulipAccountRow], _ devices: [ZulipDeviceRow], _ notes: [ZulipRegistrationFailure],
         _ items: [ZulipQueueItem]
     ) -> String {
         var lines = accounts.map { "a \($0)" } + devices.map { "d \($0)" } + notes.map { "n \($0)" }

@@ -159,7 +159,7 @@ struct RegistrationTests {
             id: .max, kind: .fcm, key: .v11(key), deviceID: .max, confirmedAt: start, errorCode: "E",
             registration: .max)
         let bare = ZulipAccountRow(id: -1, kind: .apns, key: .zap(recipient))
-        let note = ZulipNote(id: .min, code: "REQUEST_EXPIRED", at: start)
+        let note = ZulipRegistrationFailure(id: .min, code: "REQUEST_EXPIRED", at: start)
         let item = ZulipQueueItem(
             id: .max, subject: .device(.min),
             registration: SealedRegistration(
@@ -170,20 +170,20 @@ struct RegistrationTests {
         #expect(ZulipDeviceRow(body: empty.body).map { "\($0)" } == "\(empty)")
         #expect(ZulipAccountRow(body: account.body).map { "\($0)" } == "\(account)")
         #expect(ZulipAccountRow(body: bare.body).map { "\($0)" } == "\(bare)")
-        #expect(ZulipNote(body: note.body) == note)
+        #expect(ZulipRegistrationFailure(body: note.body) == note)
         #expect(ZulipQueueItem(body: item.body).map { "\($0)" } == "\(item)")
         for body in [device.body, empty.body, account.body, bare.body, note.body, item.body] {
             let bytes = body.reveal { Array($0) }
             for length in 0..<bytes.count {
                 let cut = Secret(bytes[..<length])
                 #expect(ZulipDeviceRow(body: cut) == nil && ZulipAccountRow(body: cut) == nil)
-                #expect(ZulipNote(body: cut) == nil && ZulipQueueItem(body: cut) == nil)
+                #expect(ZulipRegistrationFailure(body: cut) == nil && ZulipQueueItem(body: cut) == nil)
                 var changed = bytes
                 changed[length] ^= 0xFF
                 // Whether it is one is not the question.
                 let other = Secret(changed)
                 _ = (ZulipDeviceRow(body: other), ZulipAccountRow(body: other))
-                _ = (ZulipNote(body: other), ZulipQueueItem(body: other))
+                _ = (ZulipRegistrationFailure(body: other), ZulipQueueItem(body: other))
             }
         }
     }

@@ -21,14 +21,14 @@ struct TestAnswer {
 /// A relay over a real store, with delivery and push services that answer as the test says.
 ///
 /// The wall clock moves when a test moves it. The monotonic clock stands still, so that no deadline can come
-/// and every reply waits for real first outcomes, however busy the machine is; only sleeps take their time. Where
-/// a test has it follow the sleeps (``followSleeps()``), they move it.
+/// and every reply waits for real first outcomes, however busy the machine is; only sleeps take their time.
+/// Where a test has it follow the sleeps (``followSleeps()``), they move it.
 final class TestRelay: Sendable {
     static let instance = configured("zulip-main")
 
     let relay: ZulipRelay
     let world: World
-    let keys = ZulipKeys(instance)
+    let keys = ZulipRecordNames(instance)
     private let clock: ManualClock
     private let follows = Noted(false)
     private let rig: DeliveryRig

@@ -11,10 +11,10 @@ struct DatabaseProxyTests {
     private final class Echo: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         let heard: Noted<String>
-        let ended: Watch
+        let ended: AwaitedCount
         let sendsBack: Bool
 
-        init(_ heard: Noted<String>, _ ended: Watch, sendsBack: Bool) {
+        init(_ heard: Noted<String>, _ ended: AwaitedCount, sendsBack: Bool) {
             (self.heard, self.ended, self.sendsBack) = (heard, ended, sendsBack)
         }
 
@@ -33,8 +33,8 @@ struct DatabaseProxyTests {
         let client: any Channel
         let serverHeard = Noted("")
         let clientHeard = Noted("")
-        let serverEnded = Watch()
-        let clientEnded = Watch()
+        let serverEnded = AwaitedCount()
+        let clientEnded = AwaitedCount()
 
         init() async throws {
             let group = MultiThreadedEventLoopGroup.singleton

@@ -69,12 +69,14 @@ struct DriveTests {
     }
 
     @Test("A book gives back what was put into it, in order")
-    func book() {
-        var book = RequestBook()
-        #expect(book.isEmpty)
-        for number in 0..<100 { book.add(head: Array("h\(number) ".utf8), body: Array("b\(number)".utf8)) }
-        #expect(book.count == 100)
-        #expect((0..<100).allSatisfy { String(buffer: book[$0]) == "h\($0) b\($0)" })
+    func prepared() {
+        var prepared = PreparedRequests()
+        #expect(prepared.isEmpty)
+        for number in 0..<100 {
+            prepared.add(head: Array("h\(number) ".utf8), body: Array("b\(number)".utf8))
+        }
+        #expect(prepared.count == 100)
+        #expect((0..<100).allSatisfy { String(buffer: prepared[$0]) == "h\($0) b\($0)" })
     }
 
     @Test(
@@ -130,10 +132,11 @@ private final class LineServer: Sendable {
     func drive(
         _ words: [String], _ connections: Int, patience: Duration = .seconds(60)
     ) async throws -> DriveReport {
-        var book = RequestBook()
-        for word in words { book.add(head: Array(word.utf8), body: Array("\r\n\r\n".utf8)) }
+        var prepared = PreparedRequests()
+        for word in words { prepared.add(head: Array(word.utf8), body: Array("\r\n\r\n".utf8)) }
         let drive = RequestDrive(
-            host: "127.0.0.1", port: listener.localAddress?.port ?? 0, book: book, pace: .max, watch: "yes",
+            host: "127.0.0.1", port: listener.localAddress?.port ?? 0, prepared: prepared, pace: .max,
+            watch: "yes",
             eventLoop: MultiThreadedEventLoopGroup.singleton.next())
         return try await drive.run(connections: connections, patience: patience)
     }

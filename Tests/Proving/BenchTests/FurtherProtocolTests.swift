@@ -39,10 +39,10 @@ struct FurtherProtocolTests {
             (self.host, self.publicKey, self.world) = (host, publicKey, world)
         }
 
-        func signUp() -> [RequestBook] { [] }
-        mutating func addDevices(_ count: Int, _ kind: PushService) -> RequestBook {
+        func signUp() -> [PreparedRequests] { [] }
+        mutating func addDevices(_ count: Int, _ kind: PushService) -> PreparedRequests {
             devices += (0..<count).map { _ in .make(kind, world) }
-            return RequestBook()
+            return PreparedRequests()
         }
         mutating func forgetDevices() { devices = [] }
         func notify(_ targets: some Collection<LoadDevice>, contentBytes: Int) -> LoadCall {

@@ -13,7 +13,7 @@ struct NextcloudLoadTests {
 
     private func origin(
         _ count: Int = 12
-    ) throws -> (origin: any LoadOrigin, registrations: RequestBook) {
+    ) throws -> (origin: any LoadOrigin, registrations: PreparedRequests) {
         var origin = load.makeOrigin(host: "h", publicKey: [], bundle: "b", world: .live)
         let registrations = try origin.addDevices(count, .apns)
         return (origin, registrations)
@@ -50,10 +50,10 @@ struct NextcloudLoadTests {
 
     @Test("Its devices register as apps do, signed by the keys of several users")
     func registrations() throws {
-        let (origin, book) = try origin()
+        let (origin, prepared) = try origin()
         var keys: Set<[UInt8]> = []
-        for index in 0..<book.count {
-            let inbound = try read(Array(book[index].readableBytesView)).inbound
+        for index in 0..<prepared.count {
+            let inbound = try read(Array(prepared[index].readableBytesView)).inbound
             guard case .register(let form) = inbound.call else {
                 Issue.record("\(index) is no registration")
                 continue
@@ -64,7 +64,7 @@ struct NextcloudLoadTests {
             #expect(identifier == origin.devices[index].name)
             keys.insert(form.ownership.key.der)
         }
-        #expect(book.count == 12 && Set(origin.devices.map(\.name)).count == 12)
+        #expect(prepared.count == 12 && Set(origin.devices.map(\.name)).count == 12)
         #expect((1...3).contains(keys.count))
     }
 
@@ -72,10 +72,10 @@ struct NextcloudLoadTests {
         "Each entry has a signature of its own by the device's user, and none is a call that is owed a minute"
     )
     func entries() throws {
-        let (origin, book) = try origin()
+        let (origin, prepared) = try origin()
         var keys: [String: RSAPublicKey] = [:]
-        for index in 0..<book.count {
-            guard case .register(let form) = try read(Array(book[index].readableBytesView)).inbound.call
+        for index in 0..<prepared.count {
+            guard case .register(let form) = try read(Array(prepared[index].readableBytesView)).inbound.call
             else { continue }
             keys[origin.devices[index].name] = form.ownership.key
         }

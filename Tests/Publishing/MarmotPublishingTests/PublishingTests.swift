@@ -62,7 +62,7 @@ struct PublishingTests {
         rig.relays[1].turn { $0.isSilent = true }
         let relays = try addresses(rig)
         // The deadline passes when the one has answered and the other one has been reached.
-        let (silent, answered) = (rig.relays[1], Watch())
+        let (silent, answered) = (rig.relays[1], AwaitedCount())
         var world = World.live
         world.sleep = { _ in
             await withTaskGroup(of: Void.self) { tasks in

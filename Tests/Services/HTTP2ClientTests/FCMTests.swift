@@ -380,7 +380,7 @@ struct FCMCredentialTests {
 
     @Test("A hundred callers at once make one request")
     func singleFlight() async throws {
-        let callers = Watch()
+        let callers = AwaitedCount()
         // The answer waits until all of them have called.
         let web = ScriptedWeb([ScriptedWeb.token("a")], gate: { await callers.wait(for: 100) })
         let credential = try credential(web)

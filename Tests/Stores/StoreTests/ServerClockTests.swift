@@ -34,10 +34,10 @@ struct ServerClockTests {
         try await living.renew(for: .seconds(20))
         let pushes = (0..<3 as Range<UInt64>).map { PostgresSamples.push($0, database.clock, parked: true) }
         _ = try await living.accept(pushes, changes: [], now: database.clock.now)
-        let note = try #require(try await living.setting(ServerNote.setting).flatMap { ServerNote($0) })
+        let note = try #require(try await living.setting(ClockServer.setting).flatMap { ClockServer($0) })
         // What a standby has of the server that it followed.
-        let other = ServerNote(startedAt: note.startedAt - 1, seenAt: .distantPast)
-        try await living.put(setting: ServerNote.setting, to: other.bytes)
+        let other = ClockServer(startedAt: note.startedAt - 1, seenAt: .distantPast)
+        try await living.put(setting: ClockServer.setting, to: other.bytes)
         database.clock.advance(by: .seconds(15))
         // By the new server's clock the owner is dead; it measured fifteen seconds.
         database.clock.skewWall(by: .seconds(15))
@@ -62,9 +62,9 @@ struct ServerClockTests {
         try await gone.renew(for: .seconds(20))
         let push = PostgresSamples.push(1, database.clock, parked: true)
         _ = try await gone.accept([push], changes: [], now: database.clock.now)
-        let note = try #require(try await gone.setting(ServerNote.setting).flatMap { ServerNote($0) })
-        let changed = ServerNote(startedAt: note.startedAt, seenAt: .distantFuture)
-        try await gone.put(setting: ServerNote.setting, to: changed.bytes)
+        let note = try #require(try await gone.setting(ClockServer.setting).flatMap { ClockServer($0) })
+        let changed = ClockServer(startedAt: note.startedAt, seenAt: .distantFuture)
+        try await gone.put(setting: ClockServer.setting, to: changed.bytes)
         let store = try await database.open(OwnerID(Digest16(high: 7, low: 2)))
         // As where another server has taken over: for the span of a lease nobody is told dead.
         for _ in 0..<2 {

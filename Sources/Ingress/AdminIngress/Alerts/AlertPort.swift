@@ -14,7 +14,7 @@ import Synchronization
 package final class AlertPort: Service, Sendable {
     private struct State {
         var ways: AlertWays
-        var book = AlertBook()
+        var book = AlertState()
         var budget = AlertBudget()
         var queue: [AlertNotice] = []
         var waiter: CheckedContinuation<Void, Never>?
@@ -36,7 +36,7 @@ package final class AlertPort: Service, Sendable {
     /// left: as often as a lease is renewed.
     private static let shelfGrain = Duration.seconds(5)
 
-    private let shelf: (any AlertShelf)?
+    private let persistence: (any AlertPersistence)?
     private let shelfDue = Bell()
     private let journal: Journal
     private let world: World
@@ -45,10 +45,10 @@ package final class AlertPort: Service, Sendable {
 
     package init(
         ways: AlertWays, journal: Journal, metrics: any MetricsFactory, world: World,
-        shelf: (any AlertShelf)? = nil
+        persistence: (any AlertPersistence)? = nil
     ) {
         state = Mutex(State(ways: ways))
-        self.shelf = shelf
+        self.persistence = persistence
         self.journal = journal
         self.world = world
         factory = metrics
@@ -62,7 +62,7 @@ package final class AlertPort: Service, Sendable {
 
     /// Takes over what earlier processes have told. Nothing is told about it before more is known.
     package func inherit() async {
-        guard let standing = await shelf?.inherit(), !standing.isEmpty else { return }
+        guard let standing = await persistence?.inherit(), !standing.isEmpty else { return }
         state.withLock { state in
             state.book.inherit(standing)
             // Troubles that this process has met are written as it knows them.
@@ -267,7 +267,7 @@ extension AlertPort {
     }
 
     private func inheritRegularly() async {
-        while shelf != nil {
+        while persistence != nil {
             // The sleep ends early only by cancellation, which ends the looks.
             do { try await world.sleep(world.instant() + Self.shelfGrain) } catch { return }
             await inherit()
@@ -276,7 +276,7 @@ extension AlertPort {
 
     /// - Returns: false when the shelf did not take it.
     private func keepWhatIsDue() async -> Bool {
-        guard let shelf else { return true }
+        guard let persistence else { return true }
         let (due, standing, over) = state.withLock { state in
             let due = state.unkept
             state.unkept = []
@@ -284,7 +284,7 @@ extension AlertPort {
             return (due, due.compactMap { state.book.known($0) }, Array(over))
         }
         guard !due.isEmpty else { return true }
-        if await shelf.keep(standing, dropping: over) { return true }
+        if await persistence.keep(standing, dropping: over) { return true }
         state.withLock { $0.unkept.formUnion(due) }
         return false
     }

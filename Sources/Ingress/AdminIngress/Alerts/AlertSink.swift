@@ -31,7 +31,7 @@ package struct AlertWays: Sendable {
 }
 
 /// Where raised alerts are kept beyond the end of the process that has told them.
-package protocol AlertShelf: Sendable {
+package protocol AlertPersistence: Sendable {
     /// Alerts that earlier processes have told and nobody else has taken over: they now belong to this
     /// process.
     func inherit() async -> [StandingAlert]

@@ -25,7 +25,7 @@ package enum ListenerStrain: String, LogSafe, Hashable, CaseIterable {
 }
 
 /// When a listener was last strained, and by what. Noted where a call is turned away, looked at once a sweep.
-final class StrainBook: Sendable {
+final class LastStrain: Sendable {
     private struct State {
         var last: [ListenerStrain: ContinuousClock.Instant] = [:]
         /// `nil`: nothing was reported yet.

@@ -61,7 +61,7 @@ final class ListenerCore: Sendable {
     /// Looked at and changed within `shares`.
     private let standing = Mutex(StandingBodies())
     let failures: FailedCalls
-    let strains: StrainBook
+    let strains: LastStrain
     private let inFlight = Atomic<Int>(0)
     private let draining = Atomic<Bool>(false)
     private let unread = Atomic<Int>(0)
@@ -81,7 +81,7 @@ final class ListenerCore: Sendable {
         clientKey = world.random()
         shares = Mutex(Shares(limits))
         failures = FailedCalls(perMinute: IngressLimits.failedPerMinute, world: world)
-        strains = StrainBook(lasts: limits.strainLasts, began: world.instant())
+        strains = LastStrain(lasts: limits.strainLasts, began: world.instant())
     }
 
     var router: InstalledRouter { routers.withLock { $0 } }

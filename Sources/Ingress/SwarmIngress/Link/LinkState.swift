@@ -31,7 +31,7 @@ package struct LinkState: ~Copyable {
         case send(Peer, [MessageFrame])
         case read(WatchReading)
         /// A node tells of a message.
-        case push(NodeKey, SwarmScope, body: Secret)
+        case notice(NodeKey, SwarmScope, body: Secret)
         /// The swarm has refused these watches for good: none of its nodes accepts their signer.
         case end([UInt64])
         /// The number of watches that a node has accepted; and why it has refused one.
@@ -284,7 +284,7 @@ package struct LinkState: ~Copyable {
         case .bye: return ended(.node(key), .farewell, now)
         // A peer that comes back may send us messages before it is greeted.
         case .call(name: "notify.message", let parts) where parts.count == 1:
-            return [.push(key, node.scope(at: now), body: parts[0])]
+            return [.notice(key, node.scope(at: now), body: parts[0])]
         case .call(name: "notify.monitor_ended", let parts) where parts.count == 1:
             return watchEnded(key, parts[0], now)
         case .reply(let tag, let parts): return replied(key, tag, parts, now)

@@ -175,7 +175,7 @@ final class LinkThread: @unchecked Sendable {
             // Sending also reads the library's events, which clears their signal.
             unread.insert(number)
         case .read(let reading): outlets?.readings.add(reading, bytes: 0, of: 0)
-        case .push(let node, let scope, let body):
+        case .notice(let node, let scope, let body):
             outlets?.received()
             let arrival = SwarmArrival(node: node, scope: scope, body: body)
             outlets?.queue.add(arrival, bytes: arrival.size, of: node)

@@ -30,7 +30,7 @@ package struct SwarmSettings: Sendable {
 /// the bell only says that there is something new in it.
 package final class SwarmIngress: Service {
     /// Takes one message in: role, then delivery. It throws no error.
-    package typealias Take = @Sendable (StoragePush) async -> Taken
+    package typealias Take = @Sendable (StorageNotice) async -> Taken
 
     /// The result of taking a message in.
     package enum Taken: Sendable, Hashable {
@@ -238,25 +238,25 @@ package final class SwarmIngress: Service {
     }
 
     private func take(_ item: SwarmArrival) async {
-        var push: StoragePush
+        var notice: StorageNotice
         do throws(FormatError) {
-            push = try StoragePush(parsing: item.body)
+            notice = try StorageNotice(parsing: item.body)
         } catch {
             return metrics.dropped(.malformed)
         }
         // A node speaks for the accounts of its own swarm.
-        guard item.scope.contains(push.account.swarmPoint) else { return metrics.dropped(.foreign) }
-        push.teller = item.node.digest.low
-        await keep(push)
+        guard item.scope.contains(notice.account.swarmPoint) else { return metrics.dropped(.foreign) }
+        notice.teller = item.node.digest.low
+        await keep(notice)
     }
 
     /// Tries until the store has taken the message or it has expired, because nobody reports it again. A
     /// process that stops gives it up.
-    private func keep(_ push: StoragePush) async {
+    private func keep(_ notice: StorageNotice) async {
         while true {
             let take = current.withLock(\.take)
-            if await take(push) == .taken { return }
-            guard !queue.isClosed, push.expiry > world.now() else { return metrics.dropped(.storeOut) }
+            if await take(notice) == .taken { return }
+            guard !queue.isClosed, notice.expiry > world.now() else { return metrics.dropped(.storeOut) }
             // The sleep ends early only by cancellation, which ends the process.
             do { try await world.sleep(world.instant() + limits.takeAgain) } catch {
                 return metrics.dropped(.storeOut)

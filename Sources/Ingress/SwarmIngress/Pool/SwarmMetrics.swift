@@ -3,7 +3,7 @@ import Delivery
 import PushModel
 import SessionPush
 
-/// Why a push was not handed on.
+/// Why a notice was not handed on.
 package enum DropReason: String, Sendable, Hashable, CaseIterable {
     case malformed
     /// Its account is not in the node's swarm.

@@ -7,10 +7,10 @@ package import PushModel
 package struct NextcloudDoor: HTTPFace {
     package let name: ConfiguredName
     private let users: NextcloudUsers
-    private var ground: NextcloudGround { users.ground }
+    private var context: NextcloudOriginContext { users.context }
 
     package init(_ users: NextcloudUsers) {
-        name = users.ground.space.instance
+        name = users.context.space.instance
         self.users = users
     }
 
@@ -43,7 +43,7 @@ package struct NextcloudDoor: HTTPFace {
         let credentials = inbound.headerCount("authorization") > 1 ? nil : request.credentials
         if let credentials {
             do throws(OriginError) {
-                known = try await ground.people.authenticate(
+                known = try await context.people.authenticate(
                     user: credentials.user, password: credentials.password)
             } catch { return .unavailable }
             if known == nil { return .wrongCredentials }
@@ -62,7 +62,7 @@ package struct NextcloudDoor: HTTPFace {
     ) async -> OCSAnswer {
         let tokenID = credential.kind == .appPassword ? credential.id : nil
         if case .revoke = call, tokenID == nil { return .noAppPassword }
-        let origin = ground.origin
+        let origin = context.origin
         do throws(OriginError) {
             let step = try await users.change(user, needs: { $0.needed(for: call) }) {
                 registrations, moment throws(NextcloudError) in
@@ -73,7 +73,7 @@ package struct NextcloudDoor: HTTPFace {
                         userID: user.name, displayName: user.name, userAgent: userAgent),
                     texts: moment.texts, conditions: moment.conditions, at: origin, now: moment.now)
             }
-            if case .revoke = call { try await ground.people.revoke(credential.id, of: user.name) }
+            if case .revoke = call { try await context.people.revoke(credential.id, of: user.name) }
             return step?.answer ?? .unavailable
         } catch {
             return error.code == .rateLimited ? .tooManyCalls : .unavailable
@@ -103,7 +103,7 @@ package struct NextcloudNotifier: Sendable {
         let message = subject == said ? "" : content.text.cut(toBytes: NextcloudLimits.messageBytes)
         let draft = StoredNotification.Draft(
             app: "sealbell", subject: subject, message: message, objectType: Self.objectType, objectID: id)
-        let origin = users.ground.origin
+        let origin = users.context.origin
         let step = try await users.change(
             user, makes: false, needs: { $0.candidates(objectType: Self.objectType, objectIDs: [id]) }
         ) { registrations, moment throws(NextcloudError) in
@@ -121,7 +121,7 @@ package struct NextcloudNotifier: Sendable {
 
     /// - Parameter ids: that ``notify(_:id:_:)`` was given.
     package func withdraw(_ user: OriginUser, _ ids: [String]) async throws(OriginError) -> Int {
-        let origin = users.ground.origin
+        let origin = users.context.origin
         let step = try await users.change(
             user, makes: false,
             needs: { $0.candidates(objectType: Self.objectType, objectIDs: ids) }

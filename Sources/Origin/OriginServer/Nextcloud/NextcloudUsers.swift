@@ -5,7 +5,7 @@ import RSAKeys
 import Synchronization
 
 /// What the Nextcloud half of an origin needs.
-package struct NextcloudGround: Sendable {
+package struct NextcloudOriginContext: Sendable {
     package let space: OriginSpace
     package let people: OriginPeople
     package let registry: any Registry
@@ -33,13 +33,13 @@ package struct NextcloudGround: Sendable {
 /// ``NextcloudRegistrations``. Each user has one record, with the key pair that vouches for them, and one for
 /// each notification (docs/decisions/0125-texts-that-are-read-again.md).
 package final class NextcloudUsers: Sendable {
-    let ground: NextcloudGround
+    let context: NextcloudOriginContext
     private let turns = UserTurns()
 
     private static let attempts = 8
     private static let format: UInt8 = 0x82
 
-    package init(_ ground: NextcloudGround) { self.ground = ground }
+    package init(_ context: NextcloudOriginContext) { self.context = context }
 
     /// What one user has.
     struct Standing: Sendable {
@@ -57,11 +57,11 @@ package final class NextcloudUsers: Sendable {
         let texts: [StoredNotification]
     }
 
-    private func key(_ user: String) -> RecordKey { ground.space.state("cloud", of: user) }
+    private func key(_ user: String) -> RecordKey { context.space.state("cloud", of: user) }
 
     private func read(_ user: String) async throws(OriginError) -> Standing? {
         let found: Record?
-        do throws(StoreError) { found = try await ground.registry.find([key(user)]).first ?? nil } catch {
+        do throws(StoreError) { found = try await context.registry.find([key(user)]).first ?? nil } catch {
             throw OriginError(error)
         }
         guard let found else { return nil }
@@ -84,7 +84,7 @@ package final class NextcloudUsers: Sendable {
     ) async throws(OriginError) -> [StoredNotification] {
         guard !ids.isEmpty else { return [] }
         do throws(StoreError) {
-            let found = try await ground.registry.find(ids.map { ground.space.note($0, of: user) })
+            let found = try await context.registry.find(ids.map { context.space.note($0, of: user) })
             return zip(ids, found).compactMap { id, record in
                 record.flatMap { StoredNotification(body: $0.body) }.flatMap { $0.id == id ? $0 : nil }
             }
@@ -95,16 +95,16 @@ package final class NextcloudUsers: Sendable {
         let added = step.added.map { stored in
             Change.put(
                 Record(
-                    key: ground.space.note(stored.id, of: user), owner: ground.space.user(user),
+                    key: context.space.note(stored.id, of: user), owner: context.space.user(user),
                     touchedAt: now, expiresAt: stored.endsAt, body: stored.encoded()), if: .any)
         }
-        return added + step.removed.map { .delete(ground.space.note($0, of: user), if: .any) }
+        return added + step.removed.map { .delete(context.space.note($0, of: user), if: .any) }
     }
 
     private func record(_ user: String, _ standing: Standing, _ now: UnixTime) -> Record {
         let (pem, body) = (standing.key.pem, standing.registrations.encoded())
         return Record(
-            key: key(user), owner: ground.space.user(user), touchedAt: now,
+            key: key(user), owner: context.space.user(user), touchedAt: now,
             body: Secret(stored: StoredSize.byte + StoredSize.of(pem) + StoredSize.of(body)) {
                 $0.put(Self.format)
                 $0.put(pem)
@@ -140,13 +140,13 @@ package final class NextcloudUsers: Sendable {
             for _ in 0..<Self.attempts {
                 var found = try await self.read(user.name)
                 if found == nil, makes { found = try self.make() }
-                guard try await self.ground.people.user(user.name)?.id == user.id else {
+                guard try await self.context.people.user(user.name)?.id == user.id else {
                     throw OriginError(.unknownUser)
                 }
                 guard var standing = found else { return nil }
-                let now = self.ground.world.now()
+                let now = self.context.world.now()
                 let person = NextcloudUser(
-                    cloudID: AppPasswordIdentity.cloudID(user: user.name, serverURL: self.ground.url),
+                    cloudID: AppPasswordIdentity.cloudID(user: user.name, serverURL: self.context.url),
                     key: standing.key)
                 let moment = Moment(
                     person: person, conditions: user.conditions(now), now: now,
@@ -192,8 +192,8 @@ package final class NextcloudUsers: Sendable {
         else { return false }
         // The password first: if the process is killed in between, the device can still be named, and the
         // password no longer works.
-        try await ground.people.revoke(number, of: user.name)
-        let origin = ground.origin
+        try await context.people.revoke(number, of: user.name)
+        let origin = context.origin
         _ = try await change(user, makes: false) { registrations, moment throws(NextcloudError) in
             try registrations.receive(
                 .revoke,
@@ -220,7 +220,7 @@ package final class NextcloudUsers: Sendable {
 
     private func admit(_ verdict: Verdict<Bool, OriginError>) async throws(OriginError) -> Bool {
         do throws(IntakeRefusal<OriginError>) {
-            return try await ground.intake.admit(verdict, instance: ground.space.instance)
+            return try await context.intake.admit(verdict, instance: context.space.instance)
         } catch {
             if case .refused = error { return false }
             throw OriginError(.overloaded)
@@ -243,7 +243,7 @@ package final class NextcloudUsers: Sendable {
     private func push(_ waiting: Waiting, of user: String, _ now: UnixTime) -> Push? {
         // All are of one kind, because a phone that rings for an old call is worse than silence.
         guard let end = waiting.all.map(\.until).min() else { return nil }
-        let call = ground.origin.call(waiting.all.map(\.entry))
+        let call = context.origin.call(waiting.all.map(\.entry))
         let split = call.url.splitBehindHost
         return Push(
             message: .uplink(
@@ -257,12 +257,12 @@ package final class NextcloudUsers: Sendable {
 
     /// Fields of a call beside its body's type.
     func headers(of subject: ProxySubject) -> [(name: String, value: String)] {
-        ground.origin.call(subject.waiting.map(\.entry)).headers
+        context.origin.call(subject.waiting.map(\.entry)).headers
             .filter { $0.name.lowercased() != "content-type" }
             .map { field in (field.name, field.value.reveal { String(decoding: $0, as: UTF8.self) }) }
     }
 
-    var takesPublicProxiesOnly: Bool { ground.origin.settings.localProxies == .refused }
+    var takesPublicProxiesOnly: Bool { context.origin.settings.localProxies == .refused }
 
     /// A proxy has answered: devices that it does not know are removed, and entries that it may take in
     /// smaller parts are owed again.
@@ -271,13 +271,13 @@ package final class NextcloudUsers: Sendable {
     func settle(
         _ answer: CallAnswer, _ subject: ProxySubject
     ) async throws(OriginError) -> (again: Duration?, isLost: Bool) {
-        let now = ground.world.now()
-        var generator = WorldGenerator(world: ground.world)
+        let now = context.world.now()
+        var generator = WorldGenerator(world: context.world)
         let reading = ProxyReading(answer)
         let judgement = ProxyJudgement(
             reading, to: subject.waiting, failures: 0, now: now, using: &generator)
         let entries = subject.waiting.map(\.entry)
-        if let user = try await ground.people.user(subject.user) {
+        if let user = try await context.people.user(subject.user) {
             _ = try await change(user, makes: false) { registrations, _ throws(NextcloudError) in
                 NextcloudStep(settled: registrations.settle(reading, to: entries))
             }

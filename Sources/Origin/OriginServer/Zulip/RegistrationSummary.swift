@@ -89,7 +89,7 @@ extension ZulipUsers {
         while true {
             let page: [Record]
             do throws(StoreError) {
-                page = try await ground.registry.page(.space(key("").space), after: after, limit: 256)
+                page = try await context.registry.page(.space(key("").space), after: after, limit: 256)
             } catch { throw OriginError(error) }
             for record in page {
                 if let (_, rows) = read(record, realm: "") { tally.add(rows.summary) }
@@ -103,7 +103,7 @@ extension ZulipUsers {
     package func drop(
         _ device: ZulipQueueItem.Subject, of user: OriginUser
     ) async throws(OriginError) -> Bool {
-        let world = ground.world
+        let world = context.world
         do throws(ZulipUsersRefusal) {
             return try await change(
                 user.name, realm: user.realm, id: user.id,

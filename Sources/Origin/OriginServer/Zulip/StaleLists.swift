@@ -9,7 +9,7 @@ import ZulipPush
 /// for once.
 package struct StaleLists: Sendable {
     private let users: ZulipUsers
-    private var ground: ZulipGround { users.ground }
+    private var context: ZulipOriginContext { users.context }
 
     package init(_ users: ZulipUsers) { self.users = users }
 
@@ -17,14 +17,14 @@ package struct StaleLists: Sendable {
     ///
     /// - Parameter atOnce: regardless of the stored time, because an administrator asks for it.
     package func look(atOnce: Bool = false) async throws(OriginError) {
-        guard ground.origin() != nil else { return }
-        let realms = ground.people.realms
+        guard context.origin() != nil else { return }
+        let realms = context.people.realms
         let records: [Record?]
         do throws(StoreError) {
-            records = try await ground.registry.find(realms.map { ground.space.stale($0.uuid) })
+            records = try await context.registry.find(realms.map { context.space.stale($0.uuid) })
         } catch { throw OriginError(error) }
-        let now = ground.world.now()
-        var generator = WorldGenerator(world: ground.world)
+        let now = context.world.now()
+        var generator = WorldGenerator(world: context.world)
         for (realm, record) in zip(realms, records) {
             let next = record.flatMap { Self.next($0) }
             let first = call(StaleSubject(realm: realm.uuid, after: 0, pages: 0, askedAt: now))
@@ -53,7 +53,7 @@ package struct StaleLists: Sendable {
 
     private func at(_ realm: String, _ next: UnixTime) -> Record {
         Record(
-            key: ground.space.stale(realm), touchedAt: ground.world.now(),
+            key: context.space.stale(realm), touchedAt: context.world.now(),
             body: Secret(stored: StoredSize.word) { $0.put(Int64?.some(next.milliseconds)) })
     }
 
@@ -65,7 +65,7 @@ package struct StaleLists: Sendable {
             reply: .now(true), refusal: { _ in OriginError(.nameTaken) })
         verdict.turns = .byOrigin
         do throws(IntakeRefusal<OriginError>) {
-            _ = try await ground.intake.admit(verdict, instance: ground.space.instance)
+            _ = try await context.intake.admit(verdict, instance: context.space.instance)
         } catch {
             // Another process was first.
             if case .refused = error { return }
@@ -74,9 +74,9 @@ package struct StaleLists: Sendable {
     }
 
     private func call(_ subject: StaleSubject) -> Push? {
-        guard let origin = ground.origin() else { return nil }
+        guard let origin = context.origin() else { return nil }
         let made = StaleListRun(realm: subject.realm, after: subject.after).call(by: origin)
-        let now = ground.world.now()
+        let now = context.world.now()
         return Push(
             message: .uplink(
                 UplinkMessage(
@@ -91,9 +91,9 @@ package struct StaleLists: Sendable {
     func take(_ answer: CallAnswer, to message: UplinkMessage) async -> UplinkVerdict {
         guard let subject = StaleSubject(message.subject) else { return .refused }
         var run = StaleListRun(realm: subject.realm, after: subject.after, pages: subject.pages)
-        var generator = WorldGenerator(world: ground.world)
-        let step = run.take(answer, now: ground.world.now(), using: &generator)
-        if let fault = step.fault { ground.alert(.staleList(fault), subject.realm) }
+        var generator = WorldGenerator(world: context.world)
+        let step = run.take(answer, now: context.world.now(), using: &generator)
+        if let fault = step.fault { context.alert(.staleList(fault), subject.realm) }
         if answer.status == 401 { return .callerRefused }
         if answer.mayPass { return .again(after: step.nextRun ?? .zero, blames: true) }
         do throws(OriginError) {
@@ -116,13 +116,13 @@ package struct StaleLists: Sendable {
         while true {
             let page: [Record]
             do throws(StoreError) {
-                page = try await ground.registry.page(
+                page = try await context.registry.page(
                     .space(users.key("").space), after: after, limit: 256)
             } catch { throw OriginError(error) }
             for record in page {
                 guard let (name, rows) = users.read(record, realm: subject.realm),
                     rows.accounts.values.contains(where: { $0.deviceID.map { dead.contains($0) } ?? false }),
-                    let user = try await ground.people.user(name), user.realm == subject.realm
+                    let user = try await context.people.user(name), user.realm == subject.realm
                 else { continue }
                 do throws(ZulipUsersRefusal) {
                     try await users.change(

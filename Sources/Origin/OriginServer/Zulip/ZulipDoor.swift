@@ -11,17 +11,17 @@ package final class ZulipDoor: HTTPFace {
     private let users: ZulipUsers
     private let notifier: ZulipNotifier
     package let challenge: HostChallenge
-    private var ground: ZulipGround { users.ground }
+    private var context: ZulipOriginContext { users.context }
     private let legacy = Atomic<Int>(0)
 
     /// Plaintext registrations that were refused since the start.
     package var legacyRefused: Int { legacy.load(ordering: .relaxed) }
 
     package init(_ users: ZulipUsers, _ notifier: ZulipNotifier) {
-        name = users.ground.space.instance
+        name = users.context.space.instance
         self.users = users
         self.notifier = notifier
-        challenge = HostChallenge(users.ground.world)
+        challenge = HostChallenge(users.context.world)
     }
 
     /// Paths beside those of ``OriginPath``, and how a route's tag tells them.
@@ -99,7 +99,7 @@ package final class ZulipDoor: HTTPFace {
         guard let field = inbound.header("authorization") else { throw .noCredentials }
         guard let credentials = BasicCredentials(field) else { throw .malformedCredentials }
         let user: OriginUser?
-        do throws(OriginError) { user = try await ground.people.authenticate(credentials, .apiKey) } catch {
+        do throws(OriginError) { user = try await context.people.authenticate(credentials, .apiKey) } catch {
             throw .overloaded
         }
         guard let user else { throw .wrongCredentials }
@@ -111,15 +111,15 @@ package final class ZulipDoor: HTTPFace {
     private func facts(of realm: OriginRealm) -> OriginSettings {
         OriginSettings(
             version: users.settings.version, realmURL: realm.url, realmName: realm.name,
-            hasRelay: ground.origin() != nil, profiles: users.settings.profiles)
+            hasRelay: context.origin() != nil, profiles: users.settings.profiles)
     }
 
     private func settings(_ inbound: HTTPInbound) async throws(DoorRefusal) -> [UInt8] {
         // Right behind a start.
-        if ground.people.realms.isEmpty {
-            do throws(OriginError) { try await ground.people.load() } catch { throw .overloaded }
+        if context.people.realms.isEmpty {
+            do throws(OriginError) { try await context.people.load() } catch { throw .overloaded }
         }
-        guard let realm = ground.people.realm(at: inbound.header("host")) else {
+        guard let realm = context.people.realm(at: inbound.header("host")) else {
             throw DoorRefusal(404, "NONEXISTENT_SUBDOMAIN", "There is no organization here yet.")
         }
         return facts(of: realm).body()
@@ -140,7 +140,7 @@ package final class ZulipDoor: HTTPFace {
 
     private func register(_ user: OriginUser, _ body: Secret) async throws(DoorRefusal) -> [UInt8] {
         let found: OriginRealm?
-        do throws(OriginError) { found = try await ground.people.find(realm: user.realm) } catch {
+        do throws(OriginError) { found = try await context.people.find(realm: user.realm) } catch {
             throw .overloaded
         }
         guard let realm = found else { throw .overloaded }
@@ -187,7 +187,7 @@ package final class ZulipDoor: HTTPFace {
         if path.isLegacy { legacy.wrappingAdd(1, ordering: .relaxed) }
         let request: OriginRequest
         do throws(OriginRefusal) {
-            request = try OriginRequest(path, body: body, hasRelay: ground.origin() != nil)
+            request = try OriginRequest(path, body: body, hasRelay: context.origin() != nil)
         } catch { throw DoorRefusal(error) }
         if let profile = request.call.profile, !users.settings.profiles.contains(profile) {
             throw DoorRefusal(400, "BAD_REQUEST", "This server does not serve this kind of registration.")
@@ -197,7 +197,7 @@ package final class ZulipDoor: HTTPFace {
                 try await test(user, subject)
                 return request.body(ZulipStep())
             }
-            let world = ground.world
+            let world = context.world
             return try await users.change(
                 user.name, realm: user.realm, id: user.id,
                 { (registrations) throws(OriginRefusal) in
@@ -212,8 +212,8 @@ package final class ZulipDoor: HTTPFace {
     ) async throws(ZulipUsersRefusal) {
         // Nobody to notify is refused there.
         _ = try await notifier.notify(
-            user, id: Hex.encode(ground.world.randomBytes(16)),
-            .test(time: ground.world.now().seconds), isTest: true, of: subject)
+            user, id: Hex.encode(context.world.randomBytes(16)),
+            .test(time: context.world.now().seconds), isTest: true, of: subject)
     }
 }
 

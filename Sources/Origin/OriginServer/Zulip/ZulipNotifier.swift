@@ -25,7 +25,7 @@ package struct NotifiedDevice: Sendable, Hashable {
 package struct ZulipNotifier: Sendable {
     private let users: ZulipUsers
     private let calls = NotificationCalls()
-    private var ground: ZulipGround { users.ground }
+    private var context: ZulipOriginContext { users.context }
 
     /// How long a notification is owed, and what is known of it kept (§14.6).
     package static let life = Duration.seconds(86_400)
@@ -45,7 +45,7 @@ package struct ZulipNotifier: Sendable {
         let realm: OriginRealm?
         do throws(OriginError) {
             standing = try await users.read(user.name, realm: user.realm, id: user.id)
-            realm = try await ground.people.find(realm: user.realm)
+            realm = try await context.people.find(realm: user.realm)
         } catch { throw .origin(error) }
         let targets: [ZulipTarget]
         if isTest {
@@ -55,7 +55,7 @@ package struct ZulipNotifier: Sendable {
         } else {
             targets = standing.registrations.targets
         }
-        let now = ground.world.now()
+        let now = context.world.now()
         let devices = standing.registrations.notified(now, only: isTest ? subject : nil)
         var verdict = Verdict<Bool, OriginError>(
             pushes: try pushes(body, targets, user, realm, id, now),
@@ -65,7 +65,7 @@ package struct ZulipNotifier: Sendable {
         let references = PushReferences()
         verdict.references = references
         do throws(IntakeRefusal<OriginError>) {
-            _ = try await ground.intake.admit(verdict, instance: ground.space.instance)
+            _ = try await context.intake.admit(verdict, instance: context.space.instance)
         } catch {
             if case .refused = error { return nil }
             throw .origin(OriginError(.overloaded))
@@ -79,11 +79,11 @@ package struct ZulipNotifier: Sendable {
         _ realm: OriginRealm?, _ id: String, _ now: UnixTime
     ) throws(ZulipUsersRefusal) -> [Push] {
         guard !targets.isEmpty else { return [] }
-        guard let origin = ground.origin(), let realm else { throw .origin(OriginError(.overloaded)) }
+        guard let origin = context.origin(), let realm else { throw .origin(OriginError(.overloaded)) }
         let notification = ZulipNotification(
             realmURL: realm.url, realmName: realm.name, userID: user.id, body: body)
         var pushes: [Push] = []
-        var generator = WorldGenerator(world: ground.world)
+        var generator = WorldGenerator(world: context.world)
         for profile in ZulipProfile.allCases {
             let some = targets.filter { $0.profile == profile }
             let calls: [HTTPCall]
@@ -102,7 +102,7 @@ package struct ZulipNotifier: Sendable {
                                 subject: subject.body)),
                         pushClass: notification.body.pushClass, origin: Secret(user.name.utf8),
                         // It ends with its record, so nothing is sent for a user who was removed.
-                        record: ground.space.notification(id), touchedAt: now,
+                        record: context.space.notification(id), touchedAt: now,
                         custodyEnds: now + Self.life, repeatIdentity: nil))
             }
         }
@@ -135,7 +135,7 @@ package struct ZulipNotifier: Sendable {
             }
         }
         return Record(
-            key: ground.space.notification(id), owner: ground.space.user(user), touchedAt: at,
+            key: context.space.notification(id), owner: context.space.user(user), touchedAt: at,
             expiresAt: at + Self.life, body: body)
     }
 
@@ -153,7 +153,7 @@ package struct ZulipNotifier: Sendable {
     ) async throws(OriginError) -> (user: String, devices: [NotifiedDevice], record: Record)? {
         let found: Record?
         do throws(StoreError) {
-            found = try await ground.registry.find([ground.space.notification(id)]).first ?? nil
+            found = try await context.registry.find([context.space.notification(id)]).first ?? nil
         } catch { throw OriginError(error) }
         guard let found else { return nil }
         let read: (String, [NotifiedDevice])? = found.body.reveal { bytes in
@@ -176,15 +176,15 @@ package struct ZulipNotifier: Sendable {
         calls.note(call, of: subject.id)
         switch ZulipOrigin.notifyOutcome(answer, profile: subject.profile) {
         case .retry(let fault):
-            if let fault { ground.alert(.registrationRefused(fault), subject.realm) }
+            if let fault { context.alert(.registrationRefused(fault), subject.realm) }
             if answer.status == 401 { return .callerRefused }
-            return .again(after: answer.pause(now: ground.world.now()) ?? .zero, blames: true)
+            return .again(after: answer.pause(now: context.world.now()) ?? .zero, blames: true)
         case .sent(let sent):
             return await note(
                 subject, sent.deadTokenIDs.map(\.text) + sent.deadDeviceIDs.map { String($0) },
                 references: sent.references)
         case .realmIsOff(let fault), .refused(let fault):
-            ground.alert(.registrationRefused(fault), subject.realm)
+            context.alert(.registrationRefused(fault), subject.realm)
             let verdict = await note(subject, [], refusal: fault)
             return verdict == .done ? .refused : verdict
         }
@@ -229,7 +229,7 @@ package struct ZulipNotifier: Sendable {
                     devices[index].state =
                         refusal != nil
                         ? .refused : dead.contains(devices[index].relayName) ? .dead : .accepted
-                    devices[index].at = ground.world.now()
+                    devices[index].at = context.world.now()
                     devices[index].reason = refusal?.rawValue ?? ""
                     devices[index].reference = references[devices[index].relayName] ?? ""
                 }
@@ -237,7 +237,7 @@ package struct ZulipNotifier: Sendable {
                 next.expiresAt = record.expiresAt
                 let applied: Applied
                 do throws(StoreError) {
-                    applied = try await ground.registry.apply([.put(next, if: .revision(record.revision))])
+                    applied = try await context.registry.apply([.put(next, if: .revision(record.revision))])
                 } catch { throw OriginError(error) }
                 if applied == .committed { return .done }
             } catch { return .uncommitted }

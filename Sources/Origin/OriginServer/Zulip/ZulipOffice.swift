@@ -15,16 +15,16 @@ package struct ZulipOffice: UplinkOffice {
         self.staleLists = staleLists
     }
 
-    private var ground: ZulipGround { users.ground }
+    private var context: ZulipOriginContext { users.context }
 
     package func leave(of message: UplinkMessage) async -> UplinkLeave {
-        guard let origin = ground.origin() else { return .later }
+        guard let origin = context.origin() else { return .later }
         let references =
             message.kind == .notification ? [(name: ZulipOrigin.referencesField, value: "1")] : []
         return .granted(
             origin.credentials.map { field in
                 (field.name, field.value.reveal { String(decoding: $0, as: UTF8.self) })
-            } + references, server: ground.relay)
+            } + references, server: context.relay)
     }
 
     package func take(
@@ -42,14 +42,14 @@ package struct ZulipOffice: UplinkOffice {
     private func settle(_ answer: CallAnswer, _ message: UplinkMessage) async -> UplinkVerdict {
         guard let subject = RegistrationSubject(message.subject) else { return .refused }
         let status = answer.status
-        let ground = ground
+        let context = context
         do throws(ZulipUsersRefusal) {
             return try await users.change(
                 subject.user, realm: subject.realm,
                 { registrations in
-                    var generator = WorldGenerator(world: ground.world)
+                    var generator = WorldGenerator(world: context.world)
                     return registrations.settle(
-                        item: subject.item, answer, now: ground.world.now(), using: &generator)
+                        item: subject.item, answer, now: context.world.now(), using: &generator)
                         ?? ZulipStep()
                 },
                 behind: { [status] registrations, step in
@@ -58,7 +58,7 @@ package struct ZulipOffice: UplinkOffice {
                     }
                     if status == 401 { return .callerRefused }
                     return .again(
-                        after: max(.zero, item.nextTry.since(ground.world.now())),
+                        after: max(.zero, item.nextTry.since(context.world.now())),
                         blames: status.map { $0 == 429 || $0 >= 500 } ?? true)
                 })
         } catch {

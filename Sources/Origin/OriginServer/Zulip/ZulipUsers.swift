@@ -38,7 +38,7 @@ package enum ZulipUsersRefusal: DeferringError {
 /// user in this process. If another process on the same store makes the commit fail, the step is repeated
 /// with the new state.
 package final class ZulipUsers: Sendable {
-    package let ground: ZulipGround
+    package let context: ZulipOriginContext
     package let settings: ZulipOriginSettings
     package let polls: EventPolls
     private let turns = UserTurns()
@@ -46,8 +46,8 @@ package final class ZulipUsers: Sendable {
     /// How often a step is repeated because another process changed the same user's registrations.
     private static let attempts = 8
 
-    package init(_ ground: ZulipGround, _ settings: ZulipOriginSettings, polls: EventPolls) {
-        self.ground = ground
+    package init(_ context: ZulipOriginContext, _ settings: ZulipOriginSettings, polls: EventPolls) {
+        self.context = context
         self.settings = settings
         self.polls = polls
     }
@@ -60,14 +60,14 @@ package final class ZulipUsers: Sendable {
         let revision: UInt64?
     }
 
-    func key(_ user: String) -> RecordKey { ground.space.state("zulip", of: user) }
+    func key(_ user: String) -> RecordKey { context.space.state("zulip", of: user) }
 
     /// - Parameter id: the number of the intended user, because another may have the name by now.
     /// - Throws: `.unknownUser` for a user who does not exist, or no longer exists.
     func read(_ user: String, realm: String, id: Int64? = nil) async throws(OriginError) -> Standing {
         let records: [Record?]
         do throws(StoreError) {
-            records = try await ground.registry.find([ground.space.user(user), key(user)])
+            records = try await context.registry.find([context.space.user(user), key(user)])
         } catch { throw OriginError(error) }
         guard let person = records.first??.body, let known = OriginUser(body: person),
             id ?? known.id == known.id
@@ -97,12 +97,12 @@ package final class ZulipUsers: Sendable {
     /// or, if that is shorter, for as long as one is owed.
     package func sweep() async throws(OriginError) {
         var after: UInt64 = 0
-        let old = ground.world.now() - min(settings.times.end, ZulipOriginLimits.deployedRegistrationEnd)
+        let old = context.world.now() - min(settings.times.end, ZulipOriginLimits.deployedRegistrationEnd)
         var seen: Set<String> = []
         while true {
             let page: [Record]
             do throws(StoreError) {
-                page = try await ground.registry.page(.space(ground.space.calls), after: after, limit: 256)
+                page = try await context.registry.page(.space(context.space.calls), after: after, limit: 256)
             } catch { throw OriginError(error) }
             for record in page where record.touchedAt <= old {
                 guard let subject = RegistrationSubject(record.body), seen.insert(subject.user).inserted
@@ -152,7 +152,7 @@ package final class ZulipUsers: Sendable {
             do throws(OriginError) { standing = try await read(user, realm: realm, id: id) } catch {
                 throw .origin(error)
             }
-            let now = ground.world.now()
+            let now = context.world.now()
             // Registrations whose time is over end first. Their calls are already owed.
             var events = standing.registrations.tick(now: now)
             events.calls = []
@@ -169,7 +169,7 @@ package final class ZulipUsers: Sendable {
                 throw error
             }
             polls.add(events.events + step.events, of: user)
-            for alert in events.alerts + step.alerts { ground.alert(alert, realm) }
+            for alert in events.alerts + step.alerts { context.alert(alert, realm) }
             return (standing.registrations, step)
         }
         throw .origin(OriginError(.overloaded))
@@ -182,14 +182,14 @@ package final class ZulipUsers: Sendable {
         let changed = first.changes + second.changes
         guard !changed.isEmpty || !second.calls.isEmpty else { return true }
         let key = key(standing.user)
-        let owner = ground.space.user(standing.user)
+        let owner = context.space.user(standing.user)
         let record = Record(
             key: key, owner: owner, touchedAt: now, body: standing.registrations.encoded())
         var changes: [Change] = [
             .put(record, if: standing.revision.map { .revision($0) } ?? .absent)
         ]
         for case .removeItem(let item) in changed {
-            changes.append(.delete(ground.space.call(item, of: standing.user), if: .any))
+            changes.append(.delete(context.space.call(item, of: standing.user), if: .any))
         }
         var pushes: [Push] = []
         for call in second.calls {
@@ -197,7 +197,7 @@ package final class ZulipUsers: Sendable {
             changes.append(
                 .put(
                     Record(
-                        key: ground.space.call(call.id.item, of: standing.user), owner: owner,
+                        key: context.space.call(call.id.item, of: standing.user), owner: owner,
                         touchedAt: now, body: subject(call.id.item, standing)),
                     if: .any))
             pushes.append(push)
@@ -207,7 +207,7 @@ package final class ZulipUsers: Sendable {
             refusal: { _ in OriginError(.nameTaken) })
         verdict.turns = .byOrigin
         do throws(IntakeRefusal<OriginError>) {
-            return try await ground.intake.admit(verdict, instance: ground.space.instance)
+            return try await context.intake.admit(verdict, instance: context.space.instance)
         } catch {
             switch error {
             case .refused: return false
@@ -221,7 +221,7 @@ package final class ZulipUsers: Sendable {
     ///
     /// - Returns: `nil` when the server has not signed up, where a door has refused the call before.
     private func push(_ call: ZulipQueuedCall, _ standing: Standing, _ now: UnixTime) -> Push? {
-        guard let origin = ground.origin() else { return nil }
+        guard let origin = context.origin() else { return nil }
         let made = call.call(by: origin)
         return Push(
             message: .uplink(
@@ -230,7 +230,7 @@ package final class ZulipUsers: Sendable {
                     contentType: made.contentType, body: made.body,
                     subject: subject(call.id.item, standing))),
             pushClass: .normal, origin: Secret(standing.user.utf8),
-            record: ground.space.call(call.id.item, of: standing.user), touchedAt: now,
+            record: context.space.call(call.id.item, of: standing.user), touchedAt: now,
             custodyEnds: now + settings.times.end + .seconds(7_200), repeatIdentity: nil)
     }
 

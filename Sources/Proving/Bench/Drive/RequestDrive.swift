@@ -68,7 +68,7 @@ package final class RequestDrive: @unchecked Sendable {
 
     private let host: String
     private let port: Int
-    private let book: RequestBook
+    private let prepared: PreparedRequests
     private let pace: Pace
     private let watch: [UInt8]
     private let eventLoop: any EventLoop
@@ -87,11 +87,12 @@ package final class RequestDrive: @unchecked Sendable {
 
     /// - Parameter watch: bytes that are looked for in each answer's body; empty: none.
     package init(
-        host: String, port: Int, book: RequestBook, pace: Pace, watch: String = "", eventLoop: any EventLoop
+        host: String, port: Int, prepared: PreparedRequests, pace: Pace, watch: String = "",
+        eventLoop: any EventLoop
     ) {
         self.host = host
         self.port = port
-        self.book = book
+        self.prepared = prepared
         self.pace = pace
         self.watch = Array(watch.utf8)
         self.eventLoop = eventLoop
@@ -103,12 +104,12 @@ package final class RequestDrive: @unchecked Sendable {
     /// - Parameter patience: after the last request's moment, so long until unanswered ones are given up.
     /// - Throws: `.unreachable` when a connection does not stand, `.badPlan` for an empty book.
     package func run(connections: Int, patience: Duration) async throws -> DriveReport {
-        guard !book.isEmpty, connections > 0 else {
+        guard !prepared.isEmpty, connections > 0 else {
             done.fail(BenchError(.badPlan))
             throw BenchError(.badPlan)
         }
         do {
-            for _ in 0..<min(connections, book.count) { try await connect() }
+            for _ in 0..<min(connections, prepared.count) { try await connect() }
         } catch {
             eventLoop.execute { self.closeAll() }
             done.fail(BenchError(.unreachable))
@@ -141,7 +142,7 @@ package final class RequestDrive: @unchecked Sendable {
         began = .now()
         lastAnswer = began
         var whole = patience
-        if case .rate(let rate) = pace { whole += .seconds(Double(book.count) / rate) }
+        if case .rate(let rate) = pace { whole += .seconds(Double(prepared.count) / rate) }
         eventLoop.scheduleTask(in: .nanoseconds(Int64(whole.inSeconds * 1e9))) { self.end() }
         ticking = eventLoop.scheduleRepeatedTask(initialDelay: .zero, delay: .microseconds(500)) { _ in
             self.ask()
@@ -152,11 +153,11 @@ package final class RequestDrive: @unchecked Sendable {
     private func ask() {
         guard !hasEnded else { return }
         let elapsed = Duration.nanoseconds((NIODeadline.now() - began).nanoseconds)
-        let due = pace.due(of: book.count, after: elapsed, asked: asked, free: idle.count)
+        let due = pace.due(of: prepared.count, after: elapsed, asked: asked, free: idle.count)
         while asked < due, let caller = idle.popLast() {
             guard !caller.hasEnded else { continue }
             caller.tag = asked
-            caller.ask(book[asked])
+            caller.ask(prepared[asked])
             asked += 1
         }
         report.mostWaiting = max(report.mostWaiting, due - asked)
@@ -180,7 +181,7 @@ package final class RequestDrive: @unchecked Sendable {
         caller.tag = -1
         if !caller.hasEnded { idle.append(caller) }
         // Without a connection nothing will ever be answered.
-        if finished == book.count || alive == 0 { end() } else { ask() }
+        if finished == prepared.count || alive == 0 { end() } else { ask() }
     }
 
     private func holds(_ body: ByteBuffer) -> Bool {

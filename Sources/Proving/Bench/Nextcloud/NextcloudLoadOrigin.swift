@@ -44,23 +44,23 @@ struct NextcloudLoadOrigin: LoadOrigin {
     }
 
     /// Nothing: a relay hears of a server with its first notification.
-    func signUp() -> [RequestBook] { [] }
+    func signUp() -> [PreparedRequests] { [] }
 
     /// Makes devices, each of one of the users, and the requests by which their apps register them.
     ///
     /// - Throws: `RSAError` when the library yields no key.
-    mutating func addDevices(_ count: Int, _ kind: PushService) throws -> RequestBook {
+    mutating func addDevices(_ count: Int, _ kind: PushService) throws -> PreparedRequests {
         try add((0..<count).map { _ in .make(kind, world) })
     }
 
     /// The same for devices that are made already, whose numbers tell their users.
-    mutating func add(_ made: [LoadDevice]) throws -> RequestBook {
-        var book = RequestBook()
+    mutating func add(_ made: [LoadDevice]) throws -> PreparedRequests {
+        var prepared = PreparedRequests()
         for device in made {
             let request = try register(device)
-            book.add(head: request.head, body: request.body)
+            prepared.add(head: request.head, body: request.body)
         }
-        return book
+        return prepared
     }
 
     /// The same for one.

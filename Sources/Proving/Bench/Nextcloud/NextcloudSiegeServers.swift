@@ -18,15 +18,16 @@ extension SiegeScene {
     ///
     /// - Parameter place: the address that the n-th hundred comes from.
     /// - Throws: `.setUpRefused`, `.unreachable`.
-    func register(_ book: RequestBook, at place: (Int) -> String) async throws {
-        for first in stride(from: 0, to: book.count, by: SiegePlan.registrations) {
+    func register(_ prepared: PreparedRequests, at place: (Int) -> String) async throws {
+        for first in stride(from: 0, to: prepared.count, by: SiegePlan.registrations) {
             let place = place(first / SiegePlan.registrations)
             guard let connection = await connect(from: place, to: port) else {
                 throw BenchError(.unreachable)
             }
             defer { connection.close() }
-            for request in first..<min(book.count, first + SiegePlan.registrations) {
-                guard await connection.ask(book[request], within: SiegePlan.patience)?.status == 200 else {
+            for request in first..<min(prepared.count, first + SiegePlan.registrations) {
+                guard await connection.ask(prepared[request], within: SiegePlan.patience)?.status == 200
+                else {
                     throw BenchError(.setUpRefused)
                 }
             }
@@ -40,8 +41,8 @@ extension SiegeScene {
     ) async throws -> NextcloudLoadOrigin {
         var server = nextcloud(instance: instance, keys: [try .generate()], key: key)
         let kind = kind ?? (number.isMultiple(of: 2) ? .fcm : .apns)
-        let book = try server.addDevices(1, kind)
-        try await register(book) { _ in "127.0.6.\(number + 1)" }
+        let prepared = try server.addDevices(1, kind)
+        try await register(prepared) { _ in "127.0.6.\(number + 1)" }
         for device in server.devices { service.register(device, bundle: RelayPlan.bundle) }
         return server
     }

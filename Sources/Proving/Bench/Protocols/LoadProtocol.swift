@@ -49,12 +49,12 @@ protocol LoadOrigin: Sendable {
     var devices: [LoadDevice] { get }
 
     /// What makes the server known to the relay.
-    func signUp() -> [RequestBook]
+    func signUp() -> [PreparedRequests]
 
     /// Makes devices and the requests that register them.
     ///
     /// - Throws: `CryptoError` when the instance's key is none.
-    mutating func addDevices(_ count: Int, _ kind: PushService) throws -> RequestBook
+    mutating func addDevices(_ count: Int, _ kind: PushService) throws -> PreparedRequests
 
     /// Lets go of the devices' tokens; the relay keeps them.
     mutating func forgetDevices()

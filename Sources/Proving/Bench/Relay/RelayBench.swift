@@ -99,20 +99,20 @@ package struct RelayBench: Sendable {
     ) async throws -> (report: BenchReport, hasPassed: Bool) {
         var report = BenchReport()
         var origin = scene.makeOrigin(world)
-        for book in try origin.signUp() + [origin.addDevices(plan.devices, .apns)] {
-            try await book.setUp(at: scene.address, eventLoop)
+        for prepared in try origin.signUp() + [origin.addDevices(plan.devices, .apns)] {
+            try await prepared.setUp(at: scene.address, eventLoop)
         }
         say("\(plan.devices) devices registered")
         if plan.extraRegistrations > 0 { try await register(scene, eventLoop, &report) }
 
-        let (book, items) = try makeBook(origin)
+        let (prepared, items) = try makeBook(origin)
         let warmUp = try makeWarmUp(origin)
         try await warmUp.setUp(at: scene.address, eventLoop)
         try await world.sleep(world.instant() + .milliseconds(200))
         say("\(items) pushes made ready")
 
         let drive = RequestDrive(
-            host: scene.address.host, port: scene.address.port, book: book,
+            host: scene.address.host, port: scene.address.port, prepared: prepared,
             pace: plan.rate.map { .rate($0 / Double(plan.devicesPerRequest)) } ?? .max,
             watch: RelayPlan.load.taken(plan.devicesPerRequest), eventLoop: eventLoop)
         let before = usage(scene)
@@ -145,13 +145,13 @@ package struct RelayBench: Sendable {
         var left = plan.extraRegistrations
         while left > 0 {
             var origin = scene.makeOrigin(world)
-            for book in origin.signUp() { try await book.setUp(at: scene.address, eventLoop) }
+            for prepared in origin.signUp() { try await prepared.setUp(at: scene.address, eventLoop) }
             var ofThisOrigin = min(left, RelayPlan.devicesPerOrigin)
             left -= ofThisOrigin
             while ofThisOrigin > 0 {
                 let count = min(ofThisOrigin, RelayBenchPlan.registrationChunk)
-                let book = try origin.addDevices(count, .apns)
-                try await book.setUp(at: scene.address, eventLoop)
+                let prepared = try origin.addDevices(count, .apns)
+                try await prepared.setUp(at: scene.address, eventLoop)
                 origin.forgetDevices()
                 ofThisOrigin -= count
             }
@@ -163,27 +163,29 @@ package struct RelayBench: Sendable {
         report.add("resident_mib_after_them", mib(after), digits: 1)
     }
 
-    private func makeBook(_ origin: any LoadOrigin) throws -> (book: RequestBook, items: Int) {
+    private func makeBook(_ origin: any LoadOrigin) throws -> (prepared: PreparedRequests, items: Int) {
         let wanted =
             (plan.rate ?? RelayBenchPlan.mostPerSecond) * plan.seconds / Double(plan.devicesPerRequest)
         return try makeBook(origin, requests: max(1, Int(wanted)))
     }
 
-    private func makeWarmUp(_ origin: any LoadOrigin) throws -> RequestBook {
-        try makeBook(origin, requests: max(1, RelayBenchPlan.warmUpPushes / plan.devicesPerRequest)).book
+    private func makeWarmUp(_ origin: any LoadOrigin) throws -> PreparedRequests {
+        try makeBook(origin, requests: max(1, RelayBenchPlan.warmUpPushes / plan.devicesPerRequest)).prepared
     }
 
-    private func makeBook(_ origin: any LoadOrigin, requests: Int) throws -> (book: RequestBook, items: Int) {
-        var book = RequestBook()
+    private func makeBook(_ origin: any LoadOrigin, requests: Int) throws -> (
+        prepared: PreparedRequests, items: Int
+    ) {
+        var prepared = PreparedRequests()
         var next = 0
         for _ in 0..<requests {
             if next + plan.devicesPerRequest > origin.devices.count { next = 0 }
             let targets = origin.devices[next..<next + plan.devicesPerRequest]
             let request = try origin.notify(targets, contentBytes: plan.contentBytes)
-            book.add(head: request.head, body: request.body)
+            prepared.add(head: request.head, body: request.body)
             next += plan.devicesPerRequest
         }
-        return (book, requests * plan.devicesPerRequest)
+        return (prepared, requests * plan.devicesPerRequest)
     }
 }
 

@@ -24,11 +24,11 @@ final class NoticeParts: Sendable {
     let devices: Int
     /// `notify.message`'s one part, of each.
     let bodies: [Secret]
-    private let pushes: [StoragePush]
+    private let pushes: [StorageNotice]
     private let parts: [Part]
     private let filterKey: Secret
     private let registry: HeldSubscriptions
-    private let keys: SessionKeys
+    private let keys: SessionRecordNames
     private let world: World
     // Safety: each has one caller at a time.
     nonisolated(unsafe) private let rooms: [UnsafeMutableRawBufferPointer]
@@ -44,7 +44,7 @@ final class NoticeParts: Sendable {
     ///   - bytes: of the message itself, which goes along.
     init(_ count: Int, devices: Int, bytes: Int, world: World) async throws {
         let (instance, apps) = try SessionMaterial.app()
-        let keys = SessionKeys(instance)
+        let keys = SessionRecordNames(instance)
         var (phones, records, ids) = ([[SessionMaterial.Phone]](), [Record](), [AccountID]())
         for _ in 0..<Self.accounts {
             let key = try SessionMaterial.key(world)
@@ -82,13 +82,13 @@ final class NoticeParts: Sendable {
 
     static func message(
         _ account: AccountID, namespace: Int16 = 0, bytes: Int, _ world: World
-    ) -> StoragePush {
+    ) -> StorageNotice {
         .written(Secret(world.randomBytes(bytes)), to: account, namespace: namespace, world)
     }
 
     /// Opens what the relay makes of a message, for what was sealed.
     private static func parts(
-        of push: StoragePush, _ relay: SessionRelay, _ phones: [SessionMaterial.Phone]
+        of push: StorageNotice, _ relay: SessionRelay, _ phones: [SessionMaterial.Phone]
     ) async throws -> [Part] {
         let made = try await relay.receive(.notified(push)).pushes
         guard made.count == phones.count else { throw BenchError(.setUpRefused) }
@@ -122,7 +122,7 @@ final class NoticeParts: Sendable {
 
     private func judge() async throws {
         for body in bodies {
-            let push = try StoragePush(parsing: body)
+            let push = try StorageNotice(parsing: body)
             let verdict = try await relay.receive(.notified(push))
             guard verdict.pushes.count == devices else { throw BenchError(.setUpRefused) }
         }
@@ -135,7 +135,7 @@ final class NoticeParts: Sendable {
             count: bodies.count, pushes: bodies.count * devices, callers: Self.callers,
             app: try SessionMaterial.app().name, world: world,
             primitives: { at, caller in try await self.run(at, in: self.rooms[caller]) },
-            judge: { at in try await relay.receive(.notified(try StoragePush(parsing: bodies[at]))) })
+            judge: { at in try await relay.receive(.notified(try StorageNotice(parsing: bodies[at]))) })
     }
 
     /// Every primitive. Of each message: its bencode read, the hash that storage servers make of it, its

@@ -98,7 +98,7 @@ struct SwarmBench: Sendable {
     ) throws -> SwarmIngress {
         let name = try SessionMaterial.app().name
         guard let daemon = DaemonAddress(daemon) else { throw BenchError(.badPlan) }
-        let space = SessionKeys(name).subscriptions
+        let space = SessionRecordNames(name).subscriptions
         return SwarmIngress(
             name: name,
             settings: SwarmSettings(daemon: daemon, pair: .generate(world), space: space),

@@ -54,7 +54,9 @@ package struct SharedBench: Sendable {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
         let stages = try makeStages()
-        return try await ending { for stage in stages { await stage.kill() } } after: {
+        return try await ending {
+            for stage in stages { await stage.kill() }
+        } after: {
             let result = try await measure(stages, group.next())
             for stage in stages { _ = await stage.stop(within: .seconds(30)) }
             return result
@@ -120,8 +122,8 @@ package struct SharedBench: Sendable {
             var crowd = try await takeCrowd(&scene)
             let number = min(
                 SharedPlan.chunk, count - scene.registered, RelayPlan.devicesPerOrigin - crowd.registered)
-            let book = try crowd.origin.addDevices(number, .apns)
-            try await book.setUp(at: scene.addresses[0], scene.eventLoop)
+            let prepared = try crowd.origin.addDevices(number, .apns)
+            try await prepared.setUp(at: scene.addresses[0], scene.eventLoop)
             for (place, device) in crowd.origin.devices.enumerated()
             where (scene.registered + place) % step == 0 { crowd.targets.append(device) }
             crowd.origin.forgetDevices()
@@ -139,7 +141,7 @@ package struct SharedBench: Sendable {
             return scene.crowds.removeLast()
         }
         let origin = scene.stages[0].makeOrigin(at: scene.addresses[0])
-        for book in origin.signUp() { try await book.setUp(at: scene.addresses[0], scene.eventLoop) }
+        for prepared in origin.signUp() { try await prepared.setUp(at: scene.addresses[0], scene.eventLoop) }
         return Crowd(origin: origin)
     }
 
@@ -151,7 +153,7 @@ package struct SharedBench: Sendable {
             scene, requests: max(1, SharedPlan.warmUpPushes / plan.devicesPerRequest / plan.relays))
         _ = try await drive(warmUp, scene, pace: .max)
         var reader: ChildProcess?
-        var next: [RequestBook]?
+        var next: [PreparedRequests]?
         for number in 0..<plan.windows {
             let current = try next ?? books(scene, requests: requests(scene))
             let isAhead = plan.rate != nil && number < plan.windows - 1
@@ -182,13 +184,13 @@ package struct SharedBench: Sendable {
     }
 
     /// One book a relay; the requests of each go round all servers.
-    private func books(_ scene: Scene, requests: Int) throws -> [RequestBook] {
+    private func books(_ scene: Scene, requests: Int) throws -> [PreparedRequests] {
         let crowds = scene.crowds.filter { $0.targets.count >= plan.devicesPerRequest }
         guard !crowds.isEmpty else { throw BenchError(.badPlan) }
         var next = crowds.map { scene.window &* 7_919 % $0.targets.count }
         var turn = 0
         return try scene.addresses.map { _ in
-            var book = RequestBook()
+            var prepared = PreparedRequests()
             for _ in 0..<requests {
                 let (crowd, index) = (crowds[turn], turn)
                 turn = (turn + 1) % crowds.count
@@ -196,10 +198,10 @@ package struct SharedBench: Sendable {
                 let request = try crowd.origin.notify(
                     crowd.targets[next[index]..<next[index] + plan.devicesPerRequest],
                     contentBytes: plan.contentBytes)
-                book.add(head: request.head, body: request.body)
+                prepared.add(head: request.head, body: request.body)
                 next[index] += plan.devicesPerRequest
             }
-            return book
+            return prepared
         }
     }
 }
@@ -223,7 +225,7 @@ extension SharedBench {
             resident: relays.map(\.residentBytes).max() ?? 0)
     }
 
-    private func window(_ books: [RequestBook], _ scene: inout Scene) async throws {
+    private func window(_ books: [PreparedRequests], _ scene: inout Scene) async throws {
         let pace: Pace =
             plan.rate.map { .rate($0 / Double(plan.devicesPerRequest * plan.relays)) } ?? .max
         let before = usages(scene)
@@ -273,12 +275,13 @@ extension SharedBench {
                 + "\(decimal(whole.latency.quantile(0.99).inMilliseconds, 1)) ms")
     }
 
-    private func drive(_ books: [RequestBook], _ scene: Scene, pace: Pace) async throws -> [DriveReport] {
+    private func drive(_ books: [PreparedRequests], _ scene: Scene, pace: Pace) async throws -> [DriveReport]
+    {
         let patience = plan.rate == nil ? Duration.seconds(plan.seconds) : SharedPlan.patience
         return try await withThrowingTaskGroup(of: DriveReport.self) { drives in
-            for (address, book) in zip(scene.addresses, books) {
+            for (address, prepared) in zip(scene.addresses, books) {
                 let drive = RequestDrive(
-                    host: address.host, port: address.port, book: book, pace: pace,
+                    host: address.host, port: address.port, prepared: prepared, pace: pace,
                     eventLoop: scene.eventLoop)
                 let connections = plan.connections
                 drives.addTask { try await drive.run(connections: connections, patience: patience) }

@@ -65,7 +65,8 @@ final class RequestParts: Sendable {
     }
 
     private static func record(
-        _ name: (person: Secret, installation: Secret, token: Secret), isApple: Bool, _ keys: StatusKeys,
+        _ name: (person: Secret, installation: Secret, token: Secret), isApple: Bool,
+        _ keys: StatusRecordNames,
         _ now: UnixTime
     ) -> Record {
         var registration = PushNotificationRegistration()

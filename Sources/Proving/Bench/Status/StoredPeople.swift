@@ -18,13 +18,13 @@ struct StoredPeople: Sendable {
     private static let peopleAtOnce = 250
     private static let accessToken = Secret("a6712c96-9eb0-4df5-bc7c-041602a28ea7".utf8)
 
-    private let keys: StatusKeys
+    private let keys: StatusRecordNames
     private let bundle: String
     private let seed: [UInt8]
     private let world: World
 
     init(of instance: ConfiguredName, bundle: String, world: World) {
-        keys = StatusKeys(instance)
+        keys = StatusRecordNames(instance)
         (self.bundle, self.world) = (bundle, world)
         seed = world.randomBytes(32)
     }

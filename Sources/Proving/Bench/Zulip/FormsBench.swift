@@ -80,10 +80,10 @@ package struct FormsBench: Sendable {
         let figures = try await Rounds(rounds) {
             var figures: [String: Double] = [:]
             for (form, origin) in zip(ZulipForm.allCases, origins) {
-                let book = try book(origin)
+                let prepared = try prepared(origin)
                 let before = ProcessUsage.of(address.pid)
                 let drive = RequestDrive(
-                    host: address.host, port: address.port, book: book, pace: .max,
+                    host: address.host, port: address.port, prepared: prepared, pace: .max,
                     watch: ZulipLoad().taken(Self.devicesPerRequest), eventLoop: eventLoop)
                 let result = try await drive.run(connections: Self.connections, patience: .seconds(seconds))
                 let pushes = Double(result.answered(200) * Self.devicesPerRequest)
@@ -116,7 +116,7 @@ package struct FormsBench: Sendable {
         var origin = ZulipLoadOrigin(
             host: "\(address.host):\(address.port)", publicKey: publicKey, bundle: bundle, world: world)
         origin.form = form
-        for book in origin.signUp() { try await book.setUp(at: address, eventLoop) }
+        for prepared in origin.signUp() { try await prepared.setUp(at: address, eventLoop) }
         if form == .v12 {
             try await origin.addDevices(Self.devices, .apns).setUp(at: address, eventLoop)
             return origin
@@ -130,15 +130,15 @@ package struct FormsBench: Sendable {
         return origin
     }
 
-    private func book(_ origin: ZulipLoadOrigin) throws -> RequestBook {
+    private func prepared(_ origin: ZulipLoadOrigin) throws -> PreparedRequests {
         let pushes = RelayBenchPlan.mostPerSecond * seconds
-        var book = RequestBook()
+        var prepared = PreparedRequests()
         for number in 0..<max(1, Int(pushes) / Self.devicesPerRequest) {
             let first = number * Self.devicesPerRequest % Self.devices
             let request = try origin.notify(
                 origin.devices[first..<first + Self.devicesPerRequest], contentBytes: 256)
-            book.add(head: request.head, body: request.body)
+            prepared.add(head: request.head, body: request.body)
         }
-        return book
+        return prepared
     }
 }

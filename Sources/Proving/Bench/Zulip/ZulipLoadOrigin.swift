@@ -65,11 +65,11 @@ struct ZulipLoadOrigin: LoadOrigin {
 
     /// `server/register`, then `server/analytics`: after them the relay knows server and realm (zulip.md
     /// §5.2, §5.3).
-    func signUp() -> [RequestBook] {
+    func signUp() -> [PreparedRequests] {
         [request(origin.signUp(hostname: name, mail: "admin@\(name)")), report([realm])].map { request in
-            var book = RequestBook()
-            book.add(head: request.head, body: request.body)
-            return book
+            var prepared = PreparedRequests()
+            prepared.add(head: request.head, body: request.body)
+            return prepared
         }
     }
 
@@ -87,15 +87,15 @@ struct ZulipLoadOrigin: LoadOrigin {
     /// Makes devices and the requests that register them (docs/conformance/zulip.md).
     ///
     /// - Throws: `CryptoError` when the bouncer's key is none.
-    mutating func addDevices(_ count: Int, _ kind: PushService) throws -> RequestBook {
-        var book = RequestBook()
+    mutating func addDevices(_ count: Int, _ kind: PushService) throws -> PreparedRequests {
+        var prepared = PreparedRequests()
         for _ in 0..<count {
             let device = Self.makeDevice(kind, world)
             let request = try registration(of: device, as: .token(TokenID(token: Secret(device.token.utf8))))
-            book.add(head: request.head, body: request.body)
+            prepared.add(head: request.head, body: request.body)
             devices.append(device)
         }
-        return book
+        return prepared
     }
 
     private func registration(

@@ -57,21 +57,21 @@ package struct OriginSeedRun: Sendable {
     private func runOnce(isTold: Bool) -> Report {
         let scheduler = Scheduler(seed: seed)
         let kind = engine ?? (scheduler.chance(12) ? .sqlite : .memory)
-        let book = OriginBook(scheduler, isTold: isTold)
+        let ledger = OriginLedger(scheduler, isTold: isTold)
         let calm = scheduler.machine()
         let isOver = Mutex(false)
-        let stage = OriginStage(scheduler, book, kind, sabotage)
+        let stage = OriginStage(scheduler, ledger, kind, sabotage)
         calm.begin {
             await stage.play()
             isOver.withLock { $0 = true }
         }
         let end = scheduler.run { isOver.withLock(\.self) }
-        if end != .over { book.broke(.stuck, "\(end)") }
+        if end != .over { ledger.broke(.stuck, "\(end)") }
         stage.clear()
         let trace = scheduler.trace
         return Report(
-            seed: seed, engine: kind, violations: book.violations, chronicle: book.chronicle,
-            answered: book.answered, simulated: scheduler.elapsed, jobs: trace.jobs, digest: trace.digest)
+            seed: seed, engine: kind, violations: ledger.violations, chronicle: ledger.chronicle,
+            answered: ledger.answered, simulated: scheduler.elapsed, jobs: trace.jobs, digest: trace.digest)
     }
 }
 
@@ -98,7 +98,7 @@ package struct OriginViolation: Sendable, Hashable {
 }
 
 /// What was promised, and to whom.
-final class OriginBook: Sendable {
+final class OriginLedger: Sendable {
     private struct State {
         var violations: [OriginViolation] = []
         var chronicle: [String] = []

@@ -9,7 +9,7 @@ import ZulipPush
 /// An origin, its surroundings, and what happens to them: a storm, a calm, the judgement.
 struct OriginStage: Sendable {
     private let scheduler: Scheduler
-    private let book: OriginBook
+    private let ledger: OriginLedger
     private let relay: PlayedRelay
     private let origin: SimulatedOrigin
     private let phones: [PlayedClient]
@@ -20,13 +20,13 @@ struct OriginStage: Sendable {
     private let isOver = Stage.Flag()
 
     init(
-        _ scheduler: Scheduler, _ book: OriginBook, _ kind: SeedRun.EngineKind,
+        _ scheduler: Scheduler, _ ledger: OriginLedger, _ kind: SeedRun.EngineKind,
         _ sabotage: OriginSeedRun.Sabotage
     ) {
         self.scheduler = scheduler
-        self.book = book
+        self.ledger = ledger
         self.sabotage = sabotage
-        relay = PlayedRelay(scheduler, book)
+        relay = PlayedRelay(scheduler, ledger)
         let isSynced = !sabotage.contains(.syncOff)
         switch kind {
         case .memory:
@@ -45,15 +45,15 @@ struct OriginStage: Sendable {
         let traits = Traits(scheduler, devices: 1, seed: 0, [])
         let origin = SimulatedOrigin(
             SimulatedOrigin.Surroundings(
-                scheduler: scheduler, book: book, relay: relay, keys: AtRestKeys.generate(drawing),
+                scheduler: scheduler, ledger: ledger, relay: relay, keys: AtRestKeys.generate(drawing),
                 store: store, users: users, sabotage: sabotage,
-                pushes: Book(scheduler, traits, isTold: false)))
+                pushes: PushLedger(scheduler, traits, isTold: false)))
         self.origin = origin
         let relay = relay
         phones = (0..<scheduler.random(in: 2...8)).map { number in
             PlayedClient(
                 number, users[scheduler.random(in: 0...users.count - 1)],
-                ZulipProfile.allCases[scheduler.random(in: 0...2)], origin, relay, scheduler, book)
+                ZulipProfile.allCases[scheduler.random(in: 0...2)], origin, relay, scheduler, ledger)
         }
     }
 
@@ -107,7 +107,7 @@ struct OriginStage: Sendable {
     }
 
     private func notify(_ user: String) async {
-        let number = book.nextNumber()
+        let number = ledger.nextNumber()
         let digits = withUnsafeBytes(of: number.bigEndian) { Array($0) }
         let id = Hex.encode([UInt8](repeating: 0, count: 8) + digits)
         let at = scheduler.now.seconds
@@ -121,8 +121,8 @@ struct OriginStage: Sendable {
             } catch { return nil }
         }
         guard let devices else { return }
-        book.happened("notification \(number) of \(user) is owed to \(devices)")
-        book.notified(id, devices)
+        ledger.happened("notification \(number) of \(user) is owed to \(devices)")
+        ledger.notified(id, devices)
     }
 
     private func misfortune(until end: ContinuousClock.Instant) async {
@@ -194,7 +194,7 @@ struct OriginStage: Sendable {
     private static let patience = Duration.seconds(1_800)
 
     private func calm() async {
-        book.happened("calm")
+        ledger.happened("calm")
         relay.turn(nil)
         database?.start()
         origin.goOn()
@@ -208,9 +208,9 @@ struct OriginStage: Sendable {
     }
 
     private func found(_ user: String) async -> Bool {
-        let before = book.answered.notifications
+        let before = ledger.answered.notifications
         await notify(user)
-        return book.answered.notifications > before
+        return ledger.answered.notifications > before
     }
 
     private func wait(until end: ContinuousClock.Instant, _ holds: () async -> Bool) async {
@@ -246,29 +246,29 @@ struct OriginStage: Sendable {
             // What was told last is on its way.
             for _ in 0..<50 where await phone.follow(blocks: false) {}
             guard let rows = await phone.rows() else {
-                book.broke(.stuck, "phone \(phone.number): nobody can say what the server has of it")
+                ledger.broke(.stuck, "phone \(phone.number): nobody can say what the server has of it")
                 continue
             }
             judge(phone, rows)
         }
-        for one in book.notified { await judge(one.id, owedTo: one.devices) }
+        for one in ledger.notified { await judge(one.id, owedTo: one.devices) }
         let calls = await origin.ask { house -> Int? in
             // Out: nothing is said of it.
             try? await house.store.load().rows
         }
-        if let calls, calls > 0 { book.broke(.leftOver, "\(calls) calls are owed") }
+        if let calls, calls > 0 { ledger.broke(.leftOver, "\(calls) calls are owed") }
     }
 
     private func judge(_ phone: PlayedClient, _ rows: ZulipRegistrations) {
         let name = "phone \(phone.number) (\(phone.profile))"
-        for item in rows.queue.values { book.broke(.pendingForEver, "\(name): \(item.tries) tries") }
-        if let law = fault(phone, rows) { book.broke(law, name) }
+        for item in rows.queue.values { ledger.broke(.pendingForEver, "\(name): \(item.tries) tries") }
+        if let law = fault(phone, rows) { ledger.broke(law, name) }
         guard let truth = PlayedClient.map(rows.state(phone.profile)) else { return }
         let map = phone.map
         // v11 has no word for what goes.
         let isSame =
             phone.profile == .v11 ? truth.allSatisfy { map[$0.key] == $0.value } : map == truth
-        if !isSame { book.broke(.mapDiffers, "\(name): has \(map), server \(truth)") }
+        if !isSame { ledger.broke(.mapDiffers, "\(name): has \(map), server \(truth)") }
     }
 
     /// Where it is not with the server as it was told.
@@ -307,14 +307,14 @@ struct OriginStage: Sendable {
             }
         }
         guard let known = found, let known else {
-            return book.broke(.notificationLost, "\(id): nothing is known of it")
+            return ledger.broke(.notificationLost, "\(id): nothing is known of it")
         }
-        if known.count != devices { book.broke(.notificationLost, "\(id): \(known.count) of \(devices)") }
+        if known.count != devices { ledger.broke(.notificationLost, "\(id): \(known.count) of \(devices)") }
         for one in known {
             switch one.state {
-            case .waiting: book.broke(.notificationLost, "\(id): waits at \(one.name)")
+            case .waiting: ledger.broke(.notificationLost, "\(id): waits at \(one.name)")
             case .accepted where relay.delivered(to: one.relayName) == 0:
-                book.broke(.notDelivered, "\(id): \(one.name)")
+                ledger.broke(.notDelivered, "\(id): \(one.name)")
             case .accepted, .dead, .refused: break
             }
         }
@@ -326,7 +326,7 @@ struct OriginStage: Sendable {
         while origin.isUp, scheduler.instant < end {
             await scheduler.pause(.milliseconds(500) ... .seconds(1))
         }
-        if origin.isUp { book.broke(.stuck, "it does not stop") }
+        if origin.isUp { ledger.broke(.stuck, "it does not stop") }
     }
 
     /// Takes away what the run left on disk.

@@ -30,12 +30,12 @@ final class PlayedClient: Sendable {
     private let origin: SimulatedOrigin
     private let relay: PlayedRelay
     private let scheduler: Scheduler
-    private let book: OriginBook
+    private let ledger: OriginLedger
     private let state = Mutex(State())
 
     init(
         _ number: Int, _ user: String, _ profile: ZulipProfile, _ origin: SimulatedOrigin,
-        _ relay: PlayedRelay, _ scheduler: Scheduler, _ book: OriginBook
+        _ relay: PlayedRelay, _ scheduler: Scheduler, _ ledger: OriginLedger
     ) {
         self.number = number
         self.user = user
@@ -43,7 +43,7 @@ final class PlayedClient: Sendable {
         self.origin = origin
         self.relay = relay
         self.scheduler = scheduler
-        self.book = book
+        self.ledger = ledger
     }
 
     var wish: Wish { state.withLock(\.wish) }
@@ -123,7 +123,7 @@ final class PlayedClient: Sendable {
     private func ask(_ wish: Wish) async -> Bool {
         switch wish {
         case .gone:
-            book.happened("phone \(number) forgets")
+            ledger.happened("phone \(number) forgets")
             switch profile {
             case .v12:
                 guard let device = deviceID else { return true }
@@ -138,9 +138,9 @@ final class PlayedClient: Sendable {
             case .v11, .zap: return await call(.forget, [("push_account_id", String(account))]) != nil
             }
         case .registered(let blob):
-            book.happened("phone \(number) registers version \(blob.version)\(blob.isBad ? ", bad" : "")")
+            ledger.happened("phone \(number) registers version \(blob.version)\(blob.isBad ? ", bad" : "")")
             guard let fields = await fields(blob), await call(.register, fields) != nil else { return false }
-            book.registered()
+            ledger.registered()
             return true
         }
     }
@@ -267,7 +267,7 @@ final class PlayedClient: Sendable {
     private func take(_ bytes: [UInt8], _ asked: Int64) -> Bool {
         // What cannot be read has no events.
         guard let body = try? JSONValue.parse(bytes), let events = body["events"]?.array else {
-            book.broke(.eventTwice, "phone \(number): an answer without events")
+            ledger.broke(.eventTwice, "phone \(number): an answer without events")
             return false
         }
         var isNews = false
@@ -276,7 +276,7 @@ final class PlayedClient: Sendable {
             let last = state.withLock(\.last)
             // A heartbeat whose answer was lost leaves a number out.
             guard id > last else {
-                book.broke(.eventTwice, "phone \(number): \(id) behind \(last)")
+                ledger.broke(.eventTwice, "phone \(number): \(id) behind \(last)")
                 state.withLock { $0.queue = nil }
                 return true
             }
@@ -300,7 +300,7 @@ final class PlayedClient: Sendable {
         }
         // Each says what has changed. The others' may come again: a registration that is asked for twice in
         // one second, and one that comes after a removal, of which v11 tells nothing.
-        if isRepeat, profile == .zap { book.broke(.eventTwice, "phone \(number): account \(id)") }
+        if isRepeat, profile == .zap { ledger.broke(.eventTwice, "phone \(number): account \(id)") }
         for name in ["type", "op", "device_id", "push_account_id"] { members[name] = nil }
         state.withLock { state in
             switch event["op"]?.string {

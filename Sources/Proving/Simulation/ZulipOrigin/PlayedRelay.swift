@@ -58,19 +58,21 @@ final class PlayedRelay: WebFetch {
     }
 
     private let scheduler: Scheduler
-    private let book: OriginBook
+    private let ledger: OriginLedger
     private let state = Mutex(State())
 
-    init(_ scheduler: Scheduler, _ book: OriginBook) { (self.scheduler, self.book) = (scheduler, book) }
+    init(_ scheduler: Scheduler, _ ledger: OriginLedger) {
+        (self.scheduler, self.ledger) = (scheduler, ledger)
+    }
 
     func turn(_ mood: Mood?) {
-        book.happened("the relay's mood is \(mood.map { "\($0)" } ?? "good")")
+        ledger.happened("the relay's mood is \(mood.map { "\($0)" } ?? "good")")
         state.withLock { $0.mood = mood }
     }
 
     /// The push service no longer knows that phone's token.
     func end(_ name: String) {
-        book.happened("\(name) dies at its push service")
+        ledger.happened("\(name) dies at its push service")
         state.withLock { $0.known[name]?.isAlive = false }
     }
 
@@ -115,7 +117,7 @@ final class PlayedRelay: WebFetch {
         guard let form = try? withBytes(body, { (bytes) throws(FormatError) in try Form.parse(bytes) }),
             let blob = form["encrypted_push_registration"].flatMap({ Blob($0) })
         else { return answer(400, #"{"result":"error","msg":"","code":"BAD_REQUEST"}"#) }
-        book.happened("the relay is asked to register phone \(blob.phone) version \(blob.version)")
+        ledger.happened("the relay is asked to register phone \(blob.phone) version \(blob.version)")
         if blob.isBad {
             return answer(400, #"{"result":"error","msg":"","code":"INVALID_BOUNCER_PUBLIC_KEY"}"#)
         }

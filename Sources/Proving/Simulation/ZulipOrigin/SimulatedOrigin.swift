@@ -18,14 +18,14 @@ final class SimulatedOrigin: Sendable {
     /// What every life of it has.
     struct Surroundings: Sendable {
         let scheduler: Scheduler
-        let book: OriginBook
+        let ledger: OriginLedger
         let relay: PlayedRelay
         let keys: AtRestKeys
         let store: SimulatedProcess.StoreKind
         let users: [String]
         let sabotage: OriginSeedRun.Sabotage
-        /// Of the store's link, which keeps a book of pushes as well.
-        let pushes: Book
+        /// Of the store's link, which keeps a ledger of pushes as well.
+        let pushes: PushLedger
     }
 
     /// The parts of a life.
@@ -66,7 +66,7 @@ final class SimulatedOrigin: Sendable {
     // MARK: Fates
 
     func start() {
-        around.book.happened("the origin starts")
+        around.ledger.happened("the origin starts")
         let machine = around.scheduler.machine()
         let life = state.withLock { state in
             state.life += 1
@@ -78,7 +78,7 @@ final class SimulatedOrigin: Sendable {
 
     /// SIGKILL.
     func kill() {
-        around.book.happened("the origin is killed")
+        around.ledger.happened("the origin is killed")
         let machine = state.withLock { state in
             defer { (state.machine, state.house, state.link, state.group) = (nil, nil, nil, nil) }
             return state.machine
@@ -93,7 +93,7 @@ final class SimulatedOrigin: Sendable {
 
     /// SIGTERM.
     func stop() async {
-        around.book.happened("the origin is stopped")
+        around.ledger.happened("the origin is stopped")
         let (group, house) = state.withLock { ($0.group, $0.house) }
         house?.polls.end()
         await group?.triggerGracefulShutdown()
@@ -123,7 +123,7 @@ final class SimulatedOrigin: Sendable {
                 case .file(let file): engine = try file.open(owner: owner, world: world)
                 }
                 let link = EngineLink(
-                    engine, scheduler, database: database, book: around.pushes, process: 0,
+                    engine, scheduler, database: database, ledger: around.pushes, process: 0,
                     clock: world.now, sabotage: [])
                 state.withLock { $0.link = link }
                 let store = try await SealedStore(engine: link, keys: around.keys, world: world)
@@ -142,7 +142,7 @@ final class SimulatedOrigin: Sendable {
         limits.recountTicks = 10
         let service = DeliveryService(
             outbox: store, registry: store, limits: limits, world: world,
-            journal: Journal { _, event, _ in self.around.book.happened("the origin notes \(event)") })
+            journal: Journal { _, event, _ in self.around.ledger.happened("the origin notes \(event)") })
         let house = house(store, service.intake, world)
         service.adopt(setup(house, world))
         try await settle(house.people)
@@ -152,7 +152,7 @@ final class SimulatedOrigin: Sendable {
             tasks.addTask { await house.polls.run() }
             tasks.addTask { await self.look(house) }
             do { try await group.run() } catch {
-                around.book.happened("the origin ends: \(error)")
+                around.ledger.happened("the origin ends: \(error)")
             }
             tasks.cancelAll()
         }
@@ -162,22 +162,22 @@ final class SimulatedOrigin: Sendable {
             (state.machine, state.house, state.link, state.group) = (nil, nil, nil, nil)
             return true
         }
-        if isOurs { around.book.happened("the origin has stopped") }
+        if isOurs { around.ledger.happened("the origin has stopped") }
     }
 
     private func house(_ store: SealedStore, _ intake: Intake, _ world: World) -> House {
         let space = OriginSpace(Self.name)
         let people = OriginPeople(space, store, world)
-        let (credentials, book) = (credentials, around.book)
-        let ground = ZulipGround(
+        let (credentials, ledger) = (credentials, around.ledger)
+        let context = ZulipOriginContext(
             space: space, people: people, registry: store, intake: intake, world: world,
             relay: "https://relay.example", origin: { credentials },
-            alert: { alert, _ in book.happened("administrators hear \(alert.name)") })
+            alert: { alert, _ in ledger.happened("administrators hear \(alert.name)") })
         var settings = ZulipOriginSettings(version: "12.2")
         settings.times.first = .seconds(5)
         settings.times.longest = .seconds(60)
         let polls = EventPolls(settings, world)
-        let users = ZulipUsers(ground, settings, polls: polls)
+        let users = ZulipUsers(context, settings, polls: polls)
         return House(
             store: store, people: people, polls: polls, users: users, notifier: ZulipNotifier(users),
             staleLists: StaleLists(users), world: world, sabotage: around.sabotage)
@@ -220,7 +220,7 @@ final class SimulatedOrigin: Sendable {
                 try await house.people.load()
                 try await house.staleLists.look()
                 try await house.users.sweep()
-            } catch { around.book.happened("the origin's upkeep fails: \(error)") }
+            } catch { around.ledger.happened("the origin's upkeep fails: \(error)") }
             await around.scheduler.pause(.seconds(60) ... .seconds(60))
         }
     }

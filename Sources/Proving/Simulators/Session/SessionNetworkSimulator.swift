@@ -60,7 +60,7 @@ package final class SessionNetworkSimulator: Service {
     }
 
     /// Stores a message: each member of the account's swarm reports it to everyone who watches.
-    package func store(_ push: StoragePush) { thread?.tell { $0.store(push) } }
+    package func store(_ notice: StorageNotice) { thread?.tell { $0.store(notice) } }
 
     /// Stops a storage server and starts it again at the same place; it has lost its watches.
     package func restart(_ node: Int) { thread?.tell { $0.restart(node) } }
@@ -101,17 +101,17 @@ package final class SessionNetworkSimulator: Service {
     package func notes() -> AsyncStream<SessionNote> { readers.stream() }
 }
 
-extension StoragePush {
+extension StorageNotice {
     /// A message that somebody writes to an account: of now, and kept for two weeks.
     ///
     /// - Parameter hash: by which storage servers know it; `nil`: 32 bytes that are drawn.
     package static func written(
         _ data: Secret, to account: AccountID, namespace: Int16 = 0, hash: String? = nil, _ world: World
-    ) -> StoragePush {
+    ) -> StorageNotice {
         let now = world.now()
         // Base64 of 32 bytes without its `=`.
         let hash = hash ?? String(Base64.encode(world.randomBytes(32)).prefix(43))
-        return StoragePush(
+        return StorageNotice(
             account: account, hash: Secret(hash.utf8), namespace: namespace, timestamp: now,
             expiry: now + .seconds(14 * 86_400), data: data)
     }

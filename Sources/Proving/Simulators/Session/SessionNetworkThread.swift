@@ -304,11 +304,11 @@ final class SessionNetworkThread: @unchecked Sendable {
 
     func turnDaemon(_ change: (inout ChainDaemonKnobs) -> Void) { change(&chain.knobs) }
 
-    func store(_ push: StoragePush) {
+    func store(_ notice: StorageNotice) {
         let map = SwarmMap(servers.compactMap(\.swarm))
-        let swarm = map.swarm(of: push.account.swarmPoint)
+        let swarm = map.swarm(of: notice.account.swarmPoint)
         for index in servers.indices where servers[index].swarm == swarm {
-            for (client, body) in servers[index].told(push, at: world.instant()) {
+            for (client, body) in servers[index].told(notice, at: world.instant()) {
                 send(Self.first + UInt64(index), client, [Array("notify.message".utf8), body])
             }
         }

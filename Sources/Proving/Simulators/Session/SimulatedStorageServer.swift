@@ -57,14 +57,16 @@ struct SimulatedStorageServer {
     }
 
     /// The clients to which a message is reported, and how.
-    func told(_ push: StoragePush, at now: ContinuousClock.Instant) -> [(client: [UInt8], body: [UInt8])] {
+    func told(_ notice: StorageNotice, at now: ContinuousClock.Instant) -> [(client: [UInt8], body: [UInt8])]
+    {
         guard knobs.notifies else { return [] }
-        let account = push.account.bytes.reveal { Array($0) }
+        let account = notice.account.bytes.reveal { Array($0) }
         return watches.compactMap { key, watch in
-            guard key.account == account, watch.until > now, watch.namespaces.contains(push.namespace) else {
+            guard key.account == account, watch.until > now, watch.namespaces.contains(notice.namespace)
+            else {
                 return nil
             }
-            let said = watch.wantsData ? push : push.withoutData
+            let said = watch.wantsData ? notice : notice.withoutData
             return (key.client, said.serialized().reveal { Array($0) })
         }
     }

@@ -76,7 +76,7 @@ struct AdminListenerOptions: ParsableArguments {
                 .unavailable, "That relay has no admin listener: add listeners.admin to its configuration.")
         }
         let authority = try authorityFile.map { (path) throws(CommandFailure) in
-            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, path)).reveal { Array($0) }
+            try CredentialCache.read(joinPath(shell.facts.workingDirectory, path)).reveal { Array($0) }
         }
         guard let call = LocalCall(url: url, authority: authority, deadline: shell.patience) else {
             throw CommandFailure(.failed, "The admin listener's URL or the CA file cannot be used.")
@@ -85,7 +85,7 @@ struct AdminListenerOptions: ParsableArguments {
     }
 
     private func bearer(_ path: String, _ shell: Shell) throws(CommandFailure) -> Secret {
-        try CredentialShelf.read(joinPath(shell.facts.workingDirectory, path)).reveal { token in
+        try CredentialCache.read(joinPath(shell.facts.workingDirectory, path)).reveal { token in
             var bytes = Array("Bearer ".utf8) + token
             defer { bytes.withUnsafeMutableBytes { wipe($0) } }
             // Without the line break at the end that editors leave.

@@ -206,7 +206,7 @@ struct ReachChecks {
         var options = HTTP2Options()
         (options.connectDeadline, options.dialling) = (deadline, dialling)
         do {
-            let certificates = try place.caFile.map { try CredentialShelf.read($0).reveal { Array($0) } }
+            let certificates = try place.caFile.map { try CredentialCache.read($0).reveal { Array($0) } }
             let proxy = configuration.proxy.map { HTTP2Endpoint.Proxy(host: $0.host, port: $0.port) }
             let host = place.host.contains(":") ? "[\(place.host)]" : place.host
             let reach = try HTTP2Reach(

@@ -74,7 +74,7 @@ struct RelayChecks {
         for listener in configuration.listeners {
             guard case .admin(let path?) = listener.purpose,
                 // A file that cannot be read has a finding of its own, and the listener says 401.
-                let token = try? CredentialShelf.read(path).trimmed
+                let token = try? CredentialCache.read(path).trimmed
             else { continue }
             return [("Authorization", token.reveal { Secret(Array("Bearer ".utf8) + $0) })]
         }

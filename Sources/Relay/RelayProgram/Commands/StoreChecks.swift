@@ -140,7 +140,7 @@ struct StoreChecks {
         } else if !isServed {
             findings.append(
                 .warning(.store, "outbox", facts + ", and no relay is running. Start it to send them."))
-        } else if percent >= RelayWatch.fullPercent || age >= Self.oldSeconds {
+        } else if percent >= RelayMonitor.fullPercent || age >= Self.oldSeconds {
             findings.append(
                 .warning(
                     .store, "outbox",

@@ -88,7 +88,7 @@ private let noAddress = CommandFailure(
 func readAddress(_ file: String?, _ shell: Shell) throws(CommandFailure) -> Secret {
     let given: Secret
     if let file {
-        given = try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file))
+        given = try CredentialCache.read(joinPath(shell.facts.workingDirectory, file))
     } else {
         let most = DeskLimits.addressBytes + DeskLimits.spaceBytes
         given = shell.input(most + 1)

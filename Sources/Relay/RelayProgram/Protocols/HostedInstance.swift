@@ -19,7 +19,7 @@ protocol HostedInstance: Sendable {
     /// Lanes that the instance brings itself, beside those of apps; `nil`: none.
     var ownLanes: OwnLanes? { get }
     /// Who has signed up; `nil` where nobody does.
-    var origins: (any OriginBook)? { get }
+    var origins: (any OriginControl)? { get }
     /// Whether it can do nothing while the store fails or the outbox is full.
     var needsStore: Bool { get }
 
@@ -57,7 +57,7 @@ extension HostedInstance {
     var face: (any HTTPFace)? { nil }
     var faces: [any HTTPFace] { face.map { [$0] } ?? [] }
     var ownLanes: OwnLanes? { nil }
-    var origins: (any OriginBook)? { nil }
+    var origins: (any OriginControl)? { nil }
     var needsStore: Bool { true }
     func takeForce() -> [any InstanceService] { [] }
     func sweep() async throws(StoreError) -> Bool { false }

@@ -33,11 +33,11 @@ final class HostedInstances: Service {
     private static let pages = 1_000
 
     private let hosting: Hosting
-    private let ground: HostingGround
+    private let context: HostingContext
     private let state = Mutex(State())
     private let changed = Bell()
 
-    init(_ hosting: Hosting, _ ground: HostingGround) { (self.hosting, self.ground) = (hosting, ground) }
+    init(_ hosting: Hosting, _ context: HostingContext) { (self.hosting, self.context) = (hosting, context) }
 
     /// Those in force, in the order of the configuration.
     var all: [any HostedInstance] { state.withLock(\.instances) }
@@ -50,7 +50,7 @@ final class HostedInstances: Service {
         var made: [any HostedInstance] = []
         for instance in configuration.instances {
             let old = current.first { $0.name == instance.name }
-            made.append(try hosting.host(instance, in: configuration, on: ground, replacing: old))
+            made.append(try hosting.host(instance, in: configuration, on: context, replacing: old))
         }
         return made
     }
@@ -95,7 +95,7 @@ final class HostedInstances: Service {
                     group.addTask {
                         do { try await service.run() } catch {
                             // Those that stay go on: one protocol's fault is not the others'.
-                            self.ground.journal.note(
+                            self.context.journal.note(
                                 "instance service ended", [.code: ErrorCode("unexpected")], level: .error)
                         }
                     }
@@ -125,7 +125,7 @@ final class HostedInstances: Service {
     // MARK: Sweeping
 
     private func sweepRegularly() async {
-        let world = ground.world
+        let world = context.world
         while !Task.isCancelled {
             // The sleep ends early only by cancellation, which ends the relay.
             do { try await world.sleep(world.instant() + Self.sweepEvery) } catch { return }
@@ -146,6 +146,6 @@ final class HostedInstances: Service {
     }
 
     private func note(_ error: StoreError) {
-        ground.journal.note("sweep failed", [.code: ErrorCode(error)], level: .warning)
+        context.journal.note("sweep failed", [.code: ErrorCode(error)], level: .warning)
     }
 }

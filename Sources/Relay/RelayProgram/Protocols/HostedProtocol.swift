@@ -34,7 +34,7 @@ protocol HostedProtocol: Sendable {
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
     static func host(
         _ instance: InstanceConfiguration, _ settings: Settings, in configuration: RelayConfiguration,
-        on ground: HostingGround, replacing old: (any HostedInstance)?
+        on context: HostingContext, replacing old: (any HostedInstance)?
     ) throws(CommandFailure) -> any HostedInstance
     /// What each family of metrics of its own says to anyone who scrapes it: one line, without a backslash.
     static var metricHelp: [String: String] { get }
@@ -43,7 +43,7 @@ protocol HostedProtocol: Sendable {
     /// Calls of its own at the admin listener, about its instances.
     static func calls(_ instances: DeskInstances) -> [AdminCall]
     /// What stands beside a sandbox for it; `nil`: nothing.
-    static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)?
+    static func sandboxPeer(on context: SandboxContext) async throws -> (any SandboxPeer)?
     /// One notification from end to end against a running sandbox; `nil` where the configuration has no
     /// instance that could be shown.
     static func demo(on stage: DemoStage) -> (any ProtocolDemo)?
@@ -59,7 +59,7 @@ extension HostedProtocol {
     }
     static var commands: ProtocolCommands { ProtocolCommands() }
     static func calls(_ instances: DeskInstances) -> [AdminCall] { [] }
-    static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? { nil }
+    static func sandboxPeer(on context: SandboxContext) async throws -> (any SandboxPeer)? { nil }
     static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { nil }
 }
 

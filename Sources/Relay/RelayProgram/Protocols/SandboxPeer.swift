@@ -22,7 +22,7 @@ protocol SandboxPeer: SandboxServer {
 }
 
 /// What a sandbox gives to those who stand in it.
-struct SandboxGround: Sendable {
+struct SandboxContext: Sendable {
     let authority: CertificateAuthority
     /// PEM of the authority.
     let authorityFile: String

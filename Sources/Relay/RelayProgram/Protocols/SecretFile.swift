@@ -23,7 +23,7 @@ protocol WrittenSecretFile: SecretFile {
 extension SecretFile {
     /// - Throws: `CommandFailure` that names the file.
     static func read(_ path: String) throws(CommandFailure) -> Value {
-        let bytes = try CredentialShelf.read(path)
+        let bytes = try CredentialCache.read(path)
         do throws(Fault) { return try parse(bytes) } catch {
             throw CommandFailure(.configuration, "\(path): \(error.sentence)")
         }

@@ -29,7 +29,7 @@ protocol HostedService: Sendable {
     static func read(_ cursor: MappingCursor) -> Settings?
     /// Its simulator, started, with the credentials of these apps.
     static func sandboxPeer(
-        for apps: [AppConfiguration], on ground: SandboxGround
+        for apps: [AppConfiguration], on context: SandboxContext
     ) async throws -> any ServicePeer
 }
 

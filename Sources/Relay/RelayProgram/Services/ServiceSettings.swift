@@ -16,7 +16,7 @@ protocol ServiceSettings: Sendable, Hashable {
     ///
     /// - Throws: `CommandFailure` that names the file or the app at fault.
     func laneSpecs(
-        of app: ConfiguredName, on ground: LaneGround, _ shelf: inout CredentialShelf
+        of app: ConfiguredName, on context: LaneContext, _ cache: inout CredentialCache
     ) throws(CommandFailure) -> [DeliveryService.LaneSpec]
     /// What it connects to, for the doctor.
     var places: [PeerAddress] { get }
@@ -47,8 +47,8 @@ extension ServiceSettings {
     /// - Parameter target: what of a lane its provider is made with, beside credential and authorities.
     /// - Throws: `CommandFailure` that names the app.
     func laneSpecs<Credential, Sending: DirectProvider>(
-        of app: ConfiguredName, _ entry: CredentialShelf.Entry<Credential>, _ certificates: [UInt8]?,
-        on ground: LaneGround, target: (LaneName) -> String?,
+        of app: ConfiguredName, _ entry: CredentialCache.Entry<Credential>, _ certificates: [UInt8]?,
+        on context: LaneContext, target: (LaneName) -> String?,
         provider: (LaneName) throws(HTTP2Error) -> Sending
     ) throws(CommandFailure) -> [DeliveryService.LaneSpec] {
         var laneSpecs: [DeliveryService.LaneSpec] = []
@@ -57,8 +57,8 @@ extension ServiceSettings {
                 laneSpecs.append(
                     DeliveryService.LaneSpec(
                         try provider(lane), credential: entry.shared,
-                        stamp: ground.stamp(entry.stamp, target(lane), certificates),
-                        identity: ground.identity(entry.identity, target(lane), lane)))
+                        stamp: context.stamp(entry.stamp, target(lane), certificates),
+                        identity: context.identity(entry.identity, target(lane), lane)))
             } catch {
                 throw CommandFailure(
                     .configuration, "apps.\(app.text).\(Self.service): \(error.sentence)")

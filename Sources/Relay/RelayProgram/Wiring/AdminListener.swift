@@ -10,11 +10,11 @@ struct AdminListener: Sendable {
     let hosting: Hosting
     let delivery: DeliveryService
     let store: OpenStore
-    let watch: RelayWatch
+    let watch: RelayMonitor
     let metrics: PrometheusMetrics
     let alerts: AlertPort
     let trail: AttemptTrail
-    let certificates: CertificateWatch
+    let certificates: CertificateMonitor
     let origins: OriginCount
     let reloads: ReloadMemory
     let process: ProcessFigures
@@ -26,7 +26,7 @@ struct AdminListener: Sendable {
         _ hosted: [any HostedInstance], beside listeners: [HTTPListener]
     ) throws(CommandFailure) -> any HTTPFace {
         var token: Secret?
-        if case .admin(let file?) = listener.purpose { token = try CredentialShelf.read(file).trimmed }
+        if case .admin(let file?) = listener.purpose { token = try CredentialCache.read(file).trimmed }
         let instances = DeskInstances(hosted)
         let calls =
             OriginsDesk(instances).calls
@@ -139,7 +139,7 @@ final class OriginCount: Sendable {
         if let last = last.withLock({ $0 }), last.until > now { return last.count }
         var count = 0
         do throws(StoreError) {
-            for book in instances.books { count += try await book.count() }
+            for control in instances.controls { count += try await control.count() }
         } catch { return nil }
         last.withLock { $0 = (count, now + Self.life) }
         return count

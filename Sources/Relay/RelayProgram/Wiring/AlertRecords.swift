@@ -9,7 +9,7 @@ import WireFormats
 ///
 /// An alert that the store takes no writes cannot be stored there. It is kept in a file of the state
 /// directory.
-final class AlertRecords: AlertShelf {
+final class AlertRecords: AlertPersistence {
     static let space = Space(core: "alert")
     /// An alert that is not repeated for this long is of a kind that no relay knows any more. Reminders
     /// rewrite an alert at least once a day.
@@ -20,12 +20,12 @@ final class AlertRecords: AlertShelf {
 
     private let registry: any Registry
     /// Who this process is, and who else lives; `nil` for a store that dies with its process.
-    private let notes: (any StoreNotes)?
+    private let notes: (any StoreSettings)?
     private let fault: StoreFaultFile?
     private let world: World
 
     /// - Parameter state: the directory for what the store cannot take; `nil`: nothing is written there.
-    init(_ registry: any Registry, _ notes: (any StoreNotes)?, state: String?, _ world: World) {
+    init(_ registry: any Registry, _ notes: (any StoreSettings)?, state: String?, _ world: World) {
         self.registry = registry
         self.notes = notes
         fault = state.map { StoreFaultFile(state: $0) }

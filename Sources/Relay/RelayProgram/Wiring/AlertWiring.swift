@@ -18,7 +18,7 @@ struct AlertWiring {
         if let webhook = alerts.webhook {
             sinks.append(
                 WebhookSink(
-                    url: webhook.url.text, key: try CredentialShelf.read(webhook.secretFile).trimmed,
+                    url: webhook.url.text, key: try CredentialCache.read(webhook.secretFile).trimmed,
                     web: web))
         }
         if let mail = alerts.mail, let program = mail.command.first {

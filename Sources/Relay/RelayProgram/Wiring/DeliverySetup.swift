@@ -5,23 +5,23 @@ import PushModel
 /// overrides.
 struct DeliverySetup {
     let configuration: RelayConfiguration
-    private let ground: LaneGround
+    private let context: LaneContext
 
     init(configuration: RelayConfiguration, _ around: Surroundings) {
         self.configuration = configuration
-        ground = LaneGround(
+        context = LaneContext(
             proxy: configuration.proxy, group: around.group, world: around.world, journal: around.journal,
             options: around.spans.pushServices)
     }
 
     /// - Throws: `CommandFailure` that names the file or the app at fault.
     func make(
-        _ shelf: inout CredentialShelf, for instances: [any HostedInstance]
+        _ cache: inout CredentialCache, for instances: [any HostedInstance]
     ) throws(CommandFailure) -> DeliveryService.Setup {
         var specs: [DeliveryService.LaneSpec] = []
         for app in configuration.apps {
             for settings in app.services {
-                specs += try settings.laneSpecs(of: app.name, on: ground, &shelf)
+                specs += try settings.laneSpecs(of: app.name, on: context, &cache)
             }
         }
         let own = instances.compactMap(\.ownLanes)

@@ -83,7 +83,7 @@ struct DeskInstances: Sendable {
     init(_ instances: [any HostedInstance]) { self.instances = instances }
 
     /// Those of every instance where origins sign up.
-    var books: [any OriginBook] { instances.compactMap(\.origins) }
+    var controls: [any OriginControl] { instances.compactMap(\.origins) }
 
     /// Where registrations of an address would be found, over all instances.
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
@@ -120,42 +120,43 @@ struct DeskInstances: Sendable {
     }
 
     /// The origins of the instance that is meant.
-    func book(_ name: String?) throws(DeskRefusal) -> (name: ConfiguredName, part: any OriginBook) {
+    func control(_ name: String?) throws(DeskRefusal) -> (name: ConfiguredName, part: any OriginControl) {
         try part(name) { $0.origins }
     }
 
     /// The origin that `id` or `host` of a body names, and where it has signed up.
-    func origin(_ body: JSONObject) async throws(DeskRefusal) -> (id: String, book: any OriginBook) {
-        let (_, book) = try book(body["instance"]?.string)
+    func origin(_ body: JSONObject) async throws(DeskRefusal) -> (id: String, control: any OriginControl) {
+        let (_, control) = try control(body["instance"]?.string)
         if let host = body["host"]?.string {
             let holder: String?
-            do throws(StoreError) { holder = try await book.holder(of: host) } catch {
+            do throws(StoreError) { holder = try await control.holder(of: host) } catch {
                 throw .store(error)
             }
             guard let holder else {
                 throw .status(
                     404, "No origin of this host name has signed up, or several have at ports of their own.")
             }
-            return (holder, book)
+            return (holder, control)
         }
-        guard let id = body["id"]?.string.flatMap(book.id) else {
+        guard let id = body["id"]?.string.flatMap(control.id) else {
             throw .status(400, "An origin is named by the id or the host name that the list gives.")
         }
-        return (id, book)
+        return (id, control)
     }
 
     /// All origins that `host` of a body names, at whatever port; or the one of `id`. Never none.
-    func origins(_ body: JSONObject) async throws(DeskRefusal) -> (ids: [String], book: any OriginBook) {
+    func origins(_ body: JSONObject) async throws(DeskRefusal) -> (ids: [String], control: any OriginControl)
+    {
         guard let host = body["host"]?.string else {
-            let (id, book) = try await origin(body)
-            return ([id], book)
+            let (id, control) = try await origin(body)
+            return ([id], control)
         }
-        let (_, book) = try book(body["instance"]?.string)
+        let (_, control) = try control(body["instance"]?.string)
         let holders: [String]
-        do throws(StoreError) { holders = try await book.holders(ofName: host) } catch {
+        do throws(StoreError) { holders = try await control.holders(ofName: host) } catch {
             throw .store(error)
         }
         guard !holders.isEmpty else { throw .status(404, "No origin of this host name has signed up.") }
-        return (holders, book)
+        return (holders, control)
     }
 }

@@ -32,9 +32,9 @@ struct ForgetDesk: Sendable {
 
     /// Body: `id` or `host`, perhaps `instance`.
     private func forgetOrigin(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
-        let (id, book) = try await instances.origin(inbound.object())
+        let (id, control) = try await instances.origin(inbound.object())
         let forgotten: [NamedCount]?
-        do throws(StoreError) { forgotten = try await book.forget(id) } catch { throw .store(error) }
+        do throws(StoreError) { forgotten = try await control.forget(id) } catch { throw .store(error) }
         guard let forgotten else { throw .status(404, "No origin of this id has signed up.") }
         return Self.counts(forgotten)
     }

@@ -22,7 +22,7 @@ struct HeapKeeper: Service {
         // so.
         unmapStart()
         await cancelWhenGracefulShutdown {
-            var watch = HeapWatch(resident())
+            var watch = TrimPolicy(resident())
             while true {
                 // The sleep ends early only by cancellation, which ends the looks.
                 do { try await world.sleep(world.instant() + Self.pause) } catch { return }
@@ -35,7 +35,7 @@ struct HeapKeeper: Service {
 }
 
 /// When a trim is worth its cost: a state machine without clock or heap.
-struct HeapWatch {
+struct TrimPolicy {
     /// Growth that is worth a trim. If memory cannot be given back, the next try waits until it has grown by
     /// as much again.
     static let growthBytes = 16 << 20

@@ -46,12 +46,12 @@ struct OriginsDesk: Sendable {
     /// Query: `instance=NAME&after=REVISION`.
     private func list(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let query = inbound.members
-        let (name, book) = try instances.book(query["instance"].map(String.init))
+        let (name, control) = try instances.control(query["instance"].map(String.init))
         guard let after = UInt64(query["after"] ?? "0") else {
             throw .status(400, "after is the number that the answer before this one gave as next.")
         }
         let page: (origins: [OriginFacts], next: UInt64?)
-        do throws(StoreError) { page = try await book.page(after: after, limit: Self.pageRows) } catch {
+        do throws(StoreError) { page = try await control.page(after: after, limit: Self.pageRows) } catch {
             throw .store(error)
         }
         var json = JSONWriter(reserving: 200 * page.origins.count + 64)
@@ -81,10 +81,10 @@ struct OriginsDesk: Sendable {
 
     private func invite(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let body = try inbound.object()
-        let (_, book) = try instances.book(body["instance"]?.string)
+        let (_, control) = try instances.control(body["instance"]?.string)
         guard let host = body["host"]?.string else { throw .status(400, "host is missing.") }
         let end: UnixTime?
-        do throws(StoreError) { end = try await book.invite(host) } catch { throw .store(error) }
+        do throws(StoreError) { end = try await control.invite(host) } catch { throw .store(error) }
         guard let end else { throw .status(400, "This is no host name.") }
         var json = JSONWriter()
         json.beginObject()
@@ -95,11 +95,11 @@ struct OriginsDesk: Sendable {
 
     /// A host name without port means every origin of that name.
     private func set(suspended: Bool, _ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
-        let (ids, book) = try await instances.origins(inbound.object())
+        let (ids, control) = try await instances.origins(inbound.object())
         for id in ids {
             let change: OriginChange
             do throws(StoreError) {
-                change = try await book.set(suspended: suspended, id)
+                change = try await control.set(suspended: suspended, id)
             } catch { throw .store(error) }
             try Self.check(change)
         }
@@ -119,9 +119,9 @@ struct OriginsDesk: Sendable {
             quota = Int(value)
         default: throw .status(400, "pushes_per_minute is a number, or null for the configuration's.")
         }
-        let (id, book) = try await instances.origin(body)
+        let (id, control) = try await instances.origin(body)
         let change: OriginChange
-        do throws(StoreError) { change = try await book.set(quota: quota, id) } catch {
+        do throws(StoreError) { change = try await control.set(quota: quota, id) } catch {
             throw .store(error)
         }
         try Self.check(change)

@@ -17,7 +17,7 @@ final class Relay: Sendable {
     /// All that one configuration makes of a relay, whole, and not in force yet.
     private struct Wiring: Sendable {
         let configuration: RelayConfiguration
-        let shelf: CredentialShelf
+        let cache: CredentialCache
         let lanes: DeliveryService.Setup
         let instances: [any HostedInstance]
         let web: any WebFetch
@@ -40,8 +40,8 @@ final class Relay: Sendable {
     /// Of listeners' faces and of what instances fetch.
     private let web: CurrentWeb
     let alerts: AlertPort
-    private let certificates: CertificateWatch
-    private let watch: RelayWatch
+    private let certificates: CertificateMonitor
+    private let watch: RelayMonitor
     private let proofs: LaneProofs
     /// What became of the last reload.
     let reloads: ReloadMemory
@@ -78,13 +78,13 @@ final class Relay: Sendable {
         (self.around, self.store, self.share) = (around, store, share)
         reloads = ReloadMemory(around.metrics)
         web = CurrentWeb(Self.web(configuration, around))
-        let shelf =
+        let persistence =
             around.isRehearsal
             ? nil : AlertRecords(store.sealed, store.notes, state: configuration.state, around.world)
         alerts = AlertPort(
             ways: AlertWays(), journal: around.journal, metrics: around.metrics, world: around.world,
-            shelf: shelf)
-        certificates = CertificateWatch(alerts, around.world)
+            persistence: persistence)
+        certificates = CertificateMonitor(alerts, around.world)
         let (trail, custody) = (AttemptTrail(), CustodyTally())
         proofs = LaneProofs()
         let (refusals, events) = (
@@ -98,7 +98,7 @@ final class Relay: Sendable {
         let beside = Neighbours()
         instances = HostedInstances(
             around.hosting,
-            HostingGround(
+            HostingContext(
                 delivery: delivery, registry: store.sealed, web: web,
                 webTrusting: { file in
                     var options = Self.options(configuration, around.web)
@@ -108,8 +108,8 @@ final class Relay: Sendable {
                 world: around.world, journal: around.journal, metrics: around.metrics, spans: around.spans,
                 events: events, isRehearsal: around.isRehearsal))
         beside.watch(instances)
-        watch = RelayWatch(
-            RelayWatch.Subjects(
+        watch = RelayMonitor(
+            RelayMonitor.Subjects(
                 delivery: delivery, store: store, instances: instances, custody: custody, proofs: proofs,
                 refusals: refusals, journal: around.journal, freeBytes: around.freeBytes),
             alerts, configuration, limits: around.spans.watch, world: around.world)
@@ -130,12 +130,12 @@ final class Relay: Sendable {
     private func make(
         _ configuration: RelayConfiguration, replacing old: Wiring?
     ) throws(CommandFailure) -> Wiring {
-        var shelf = Self.shelf(replacing: old?.shelf, for: configuration, around)
+        var cache = Self.cache(replacing: old?.cache, for: configuration, around)
         let instances = try instances.make(configuration)
-        let lanes = try DeliverySetup(configuration: configuration, around).make(&shelf, for: instances)
+        let lanes = try DeliverySetup(configuration: configuration, around).make(&cache, for: instances)
         let web = Self.web(configuration, around)
         return Wiring(
-            configuration: configuration, shelf: shelf, lanes: lanes, instances: instances, web: web,
+            configuration: configuration, cache: cache, lanes: lanes, instances: instances, web: web,
             ways: try AlertWiring(configuration, web).ways(around.world),
             furnish: try listeners.furnish(configuration, instances))
     }
@@ -175,7 +175,7 @@ final class Relay: Sendable {
         try FileChecks.refuseOpenSecrets(new)
         let wiring = try make(new, replacing: old)
         adopt(wiring)
-        for (service, name) in wiring.shelf.renewed {
+        for (service, name) in wiring.cache.renewed {
             around.journal.note(
                 "credential reloaded", [.service: service, .credential: ConfiguredText(name)])
         }
@@ -200,10 +200,10 @@ final class Relay: Sendable {
         return limits
     }
 
-    private static func shelf(
-        replacing old: CredentialShelf?, for configuration: RelayConfiguration, _ around: Surroundings
-    ) -> CredentialShelf {
-        CredentialShelf(
+    private static func cache(
+        replacing old: CredentialCache?, for configuration: RelayConfiguration, _ around: Surroundings
+    ) -> CredentialCache {
+        CredentialCache(
             replacing: old, proxy: configuration.proxy, world: around.world, journal: around.journal
         ) { authority in
             // The token endpoint may stand behind an authority of the configuration's own.

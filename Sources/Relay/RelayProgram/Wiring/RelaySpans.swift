@@ -7,7 +7,7 @@ struct RelaySpans: Sendable {
     var ingress = IngressLimits()
     var pushServices = HTTP2Options()
     /// How often an operator's alerts are looked at, and what is waited for first.
-    var watch = WatchLimits()
+    var watch = MonitorLimits()
     private var ofProtocols: [ObjectIdentifier: any Sendable] = [:]
 
     /// A protocol's own deadlines.

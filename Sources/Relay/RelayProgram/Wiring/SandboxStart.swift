@@ -28,15 +28,15 @@ extension Sandbox {
         let authority = try CertificateAuthority()
         let file = joinPath(folder, "ca.pem")
         try writeFile(file, Array(authority.certificatePEM.utf8), replacing: true)
-        let ground = SandboxGround(
+        let context = SandboxContext(
             authority: authority, authorityFile: file, folder: folder, group: group, world: world)
         var services: [any ServicePeer] = []
         for hosted in hosting.services {
-            services.append(try await hosted.sandboxPeer(for: configuration.apps, on: ground))
+            services.append(try await hosted.sandboxPeer(for: configuration.apps, on: context))
         }
         var peers: [any SandboxPeer] = []
         for spoken in hosting.protocols {
-            if let peer = try await spoken.sandboxPeer(on: ground) { peers.append(peer) }
+            if let peer = try await spoken.sandboxPeer(on: context) { peers.append(peer) }
         }
         let control = SimulatorControl(services.flatMap { $0.simulators }, eventLoopGroup: group)
         try await control.start()

@@ -151,7 +151,7 @@ struct Server {
                 successTerminationBehavior: .gracefullyShutdownGroup))
         if endsWithInput {
             members.append(
-                .init(service: InputWatch(), successTerminationBehavior: .gracefullyShutdownGroup))
+                .init(service: InputEnd(), successTerminationBehavior: .gracefullyShutdownGroup))
         }
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(

@@ -22,7 +22,7 @@ struct OpenStore {
     /// For an operator's questions.
     let lookup: any OwedLookup
     /// Who shares the store; `nil` in memory, which nobody shares.
-    let notes: (any StoreNotes)?
+    let notes: (any StoreSettings)?
     /// `nil` in memory, whose keys nobody has.
     let seals: SealKeyService?
 
@@ -124,7 +124,7 @@ struct OpenStore {
     private static func seal(
         _ engine: any Engine, _ keys: AtRestKeys, _ services: PushServices, _ world: World,
         _ journal: Journal,
-        upkeep: (any StoredRows & StoreNotes)?
+        upkeep: (any StoredRows & StoreSettings)?
     ) async throws(CommandFailure) -> SealedStore {
         do throws(StoreError) {
             return try await SealedStore(

@@ -51,7 +51,7 @@ final class LinkRig {
             case .send(let peer, let frames):
                 sent.append((peer, Self.text(frames.first), Self.bytes(frames.dropFirst().first)))
             case .read(let reading): readings.append(reading)
-            case .push(let node, let scope, _):
+            case .notice(let node, let scope, _):
                 pushes.append(node)
                 scopes.append(scope)
             case .end(let revisions): ended += revisions

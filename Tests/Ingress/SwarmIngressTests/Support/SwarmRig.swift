@@ -45,10 +45,10 @@ struct SwarmAccount: Sendable {
     }
 
     /// A message in the account's swarm.
-    func message(_ number: Int = 0, namespace: Int16 = 0, bytes: Int = 40) -> StoragePush {
+    func message(_ number: Int = 0, namespace: Int16 = 0, bytes: Int = 40) -> StorageNotice {
         let digits = String(number)
         let hash = String(repeating: "h", count: 43 - digits.count) + digits
-        return StoragePush(
+        return StorageNotice(
             account: id, hash: Secret(hash.utf8), namespace: namespace,
             timestamp: UnixTime(seconds: 1_700_000_000), expiry: UnixTime(seconds: 1_701_000_000),
             data: Secret([UInt8](repeating: 7, count: bytes)))
@@ -59,14 +59,14 @@ struct SwarmAccount: Sendable {
 final class SwarmRig: Sendable {
     let network: SessionNetworkSimulator
     let seen: AsyncStream<SessionNote>
-    let taken: AsyncStream<StoragePush>
+    let taken: AsyncStream<StorageNotice>
     /// What the link notes, in order.
     let notes: AsyncStream<String>
     let bell = Bell()
     let registry: any Registry
     let space: Space
     let name: ConfiguredName
-    private let inlet: AsyncStream<StoragePush>.Continuation
+    private let inlet: AsyncStream<StorageNotice>.Continuation
     private let journal: Journal
     private let book = Mutex<[UInt64: MonitorRequest]>([:])
 
@@ -166,8 +166,8 @@ final class SwarmRig: Sendable {
     }
 
     /// The next messages that were told.
-    func told(_ count: Int, file: String = #fileID, line: Int = #line) async throws -> [StoragePush] {
-        var pushes: [StoragePush] = []
+    func told(_ count: Int, file: String = #fileID, line: Int = #line) async throws -> [StorageNotice] {
+        var pushes: [StorageNotice] = []
         while pushes.count < count {
             pushes.append(
                 try await taken.next("message \(pushes.count + 1) of \(count)", file: file, line: line))
@@ -176,10 +176,10 @@ final class SwarmRig: Sendable {
     }
 }
 
-extension AsyncStream<StoragePush>.Continuation {
+extension AsyncStream<StorageNotice>.Continuation {
     /// Tells the test of a message.
-    func took(_ push: StoragePush) -> SwarmIngress.Taken {
-        yield(push)
+    func took(_ notice: StorageNotice) -> SwarmIngress.Taken {
+        yield(notice)
         return .taken
     }
 }
@@ -188,6 +188,6 @@ extension SessionNote {
     var isWatched: Bool { if case .watched = self { true } else { false } }
 }
 
-extension StoragePush {
+extension StorageNotice {
     var hashText: String { hash.reveal { String(decoding: $0, as: UTF8.self) } }
 }

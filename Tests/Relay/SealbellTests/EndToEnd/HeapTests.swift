@@ -19,7 +19,7 @@ import ZulipPush
 struct HeapTests {
     @Test("A trim comes once memory has grown and grows no more, and again only behind more growth")
     func watch() {
-        var watch = HeapWatch(Self.bytes(60))
+        var watch = TrimPolicy(Self.bytes(60))
         /// Whether a trim comes at each of these looks, in mebibytes.
         func look(_ sizes: Int...) -> [Bool] { sizes.map { watch.look(Self.bytes($0)) } }
         // Not worth it, then still growing, then calm.

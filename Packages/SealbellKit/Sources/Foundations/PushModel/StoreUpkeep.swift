@@ -92,11 +92,11 @@ package enum Resealed: Sendable {
 }
 
 /// What keepers of a store may do beside the ways of ``Engine``: they move it and change its keys.
-package typealias StoreUpkeep = StoredRows & StoreNotes & StoreFilling & StoreResealing
+package typealias StoreUpkeep = StoredRows & StoreSettings & StoreFilling & StoreResealing
 
 /// What relays and tools on one store tell each other through it. Asked when a sealed store is opened, by
 /// `SealKeyRotation` and by `StoreCopier`.
-package protocol StoreNotes: Sendable {
+package protocol StoreSettings: Sendable {
     var owner: OwnerID { get }
     /// Owners that are alive by the engine's clock, without this one.
     func livingOwners() async throws(StoreError) -> [OwnerID]

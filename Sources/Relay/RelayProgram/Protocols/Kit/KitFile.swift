@@ -12,9 +12,9 @@ protocol KitParty {
     /// Where it is kept.
     var file: HeldFile { get }
     /// What is kept; ``init(_:_:)`` reads it.
-    var row: KitRow { get }
+    var row: KitObject { get }
     /// - Returns: `nil`, or throws, for what ``row`` did not write.
-    init?(_ row: KitRow, _ file: HeldFile) throws
+    init?(_ row: KitObject, _ file: HeldFile) throws
 }
 
 extension KitParty {
@@ -66,14 +66,14 @@ enum KitFile {
     /// - Throws: `CommandFailure` that names the file, and nothing of what it holds.
     static func read<Found>(
         _ path: String, _ noun: String, bytes: () throws(FileFault) -> Secret,
-        make: (KitRow) throws -> Found?
+        make: (KitObject) throws -> Found?
     ) throws(CommandFailure) -> Found {
         let text: Secret
         do throws(FileFault) { text = try bytes() } catch {
             throw CommandFailure(error == .taken ? .unavailable : .failed, "\(path): \(error.sentence)")
         }
         // The reason may be the file's own text.
-        guard let row = try? KitRow(text), let made = try? make(row) else {
+        guard let row = try? KitObject(text), let made = try? make(row) else {
             throw CommandFailure(.failed, "\(path): It holds no \(noun) of this command's.")
         }
         return made
@@ -91,7 +91,7 @@ enum KitFile {
 }
 
 /// Texts by name, as a file keeps them: a JSON object. What is `nil` is not written.
-struct KitRow: ExpressibleByDictionaryLiteral {
+struct KitObject: ExpressibleByDictionaryLiteral {
     private var members: [(name: String, value: Secret)]
 
     init(dictionaryLiteral elements: (String, (any KitText)?)...) {
@@ -128,15 +128,15 @@ struct KitRow: ExpressibleByDictionaryLiteral {
     /// A member that is a list of rows itself; `nil` where there is none.
     ///
     /// - Parameter atMost: a longer list is none of the party's.
-    func rows(_ name: String, atMost limit: Int) throws(FormatError) -> [KitRow]? {
+    func rows(_ name: String, atMost limit: Int) throws(FormatError) -> [KitObject]? {
         guard let text = self[name] else { return nil }
         return try text.reveal { (bytes) throws(FormatError) in
-            var rows: [KitRow] = []
+            var rows: [KitObject] = []
             var reader = JSONReader(bytes, depthLimit: 2)
             try reader.beginArray()
             while try reader.nextElement() {
                 guard rows.count < limit else { throw FormatError(.wrongType) }
-                var row: KitRow = [:]
+                var row: KitObject = [:]
                 try row.read(&reader)
                 rows.append(row)
             }
@@ -164,7 +164,7 @@ struct KitRow: ExpressibleByDictionaryLiteral {
     }
 
     /// A list of rows as JSON.
-    static func text(_ rows: [KitRow]) -> Secret {
+    static func text(_ rows: [KitObject]) -> Secret {
         var json = JSONWriter(reserving: 256 + 2 * rows.reduce(0) { $0 + $1.bytes })
         json.beginArray()
         for row in rows { row.write(into: &json) }
@@ -173,7 +173,7 @@ struct KitRow: ExpressibleByDictionaryLiteral {
     }
 }
 
-/// What a ``KitRow`` keeps.
+/// What a ``KitObject`` keeps.
 protocol KitText { var kept: Secret? { get } }
 
 extension String: KitText { var kept: Secret? { Secret(utf8) } }

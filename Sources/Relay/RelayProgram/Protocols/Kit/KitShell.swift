@@ -11,7 +11,7 @@ extension Shell {
     /// - Throws: `CommandFailure` that names the file.
     func content(of file: String?) throws(CommandFailure) -> Secret? {
         guard let file else { return nil }
-        return try CredentialShelf.read(joinPath(facts.workingDirectory, file))
+        return try CredentialCache.read(joinPath(facts.workingDirectory, file))
     }
 
     /// The same of standard input, where the option was not given.

@@ -25,17 +25,17 @@ final class MarmotInstance: HostedInstance {
 
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
     init(
-        _ name: ConfiguredName, _ settings: MarmotSettings, servesFCM: Bool, on ground: HostingGround,
+        _ name: ConfiguredName, _ settings: MarmotSettings, servesFCM: Bool, on context: HostingContext,
         replacing old: MarmotInstance?
     ) throws(CommandFailure) {
         self.name = name
         let keys = try Self.keys(settings)
         let certificates: [UInt8]? = try settings.caFile.map { (file) throws(CommandFailure) in
-            try CredentialShelf.read(file).reveal { Array($0) }
+            try CredentialCache.read(file).reveal { Array($0) }
         }
         post = try MarmotPost(
-            name, settings, keys: keys, servesFCM: servesFCM, replacing: old?.post, on: ground)
-        let spans = ground.spans
+            name, settings, keys: keys, servesFCM: servesFCM, replacing: old?.post, on: context)
+        let spans = context.spans
         do throws(WebSocketError) {
             var relays: [NostrRelay] = []
             for url in settings.relays { relays.append(try NostrRelay(url)) }
@@ -47,13 +47,14 @@ final class MarmotInstance: HostedInstance {
                 (ingress, refusals, goesOn) = (old.ingress, old.refusals, true)
             } else {
                 let client = try WebSocketClient(
-                    executor: LoopExecutor(ground.group.next()), limits: spans.nostrConnections,
-                    certificates: certificates, world: ground.world)
+                    executor: LoopExecutor(context.group.next()), limits: spans.nostrConnections,
+                    certificates: certificates, world: context.world)
                 let refusals = ListRefusals()
                 ingress = NostrIngress(
-                    name: name, settings: nostr, client: client, document: RelayInformation.fetch(ground.web),
-                    membership: ground.delivery.membership, limits: spans.nostr, world: ground.world,
-                    journal: refusals.watching(ground.journal), metrics: ground.metrics,
+                    name: name, settings: nostr, client: client,
+                    document: RelayInformation.fetch(context.web),
+                    membership: context.delivery.membership, limits: spans.nostr, world: context.world,
+                    journal: refusals.watching(context.journal), metrics: context.metrics,
                     take: post.take)
                 (self.refusals, goesOn) = (refusals, false)
             }

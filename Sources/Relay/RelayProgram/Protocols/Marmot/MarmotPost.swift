@@ -17,14 +17,14 @@ final class MarmotPost: Sendable {
     /// - Throws: `CommandFailure` that names the instance.
     init(
         _ name: ConfiguredName, _ marmot: MarmotSettings, keys: [Secp256k1KeyPair], servesFCM: Bool,
-        replacing old: MarmotPost?, on ground: HostingGround
+        replacing old: MarmotPost?, on context: HostingContext
     ) throws(CommandFailure) {
-        let (membership, world) = (ground.delivery.membership, ground.world)
+        let (membership, world) = (context.delivery.membership, context.world)
         let group = GroupName(listeningFor: name)
         members = { membership.roster(of: group)?.count(at: world.instant()) ?? 1 }
-        outcomes = WordMeter("sealbell_marmot_wraps_total", by: "outcome", of: name, ground.metrics)
-        let notes = WordMeter.notes(of: name, ground.metrics)
-        remembered = ground.metrics.meter("sealbell_marmot_remembered", of: name)
+        outcomes = WordMeter("sealbell_marmot_wraps_total", by: "outcome", of: name, context.metrics)
+        let notes = WordMeter.notes(of: name, context.metrics)
+        remembered = context.metrics.meter("sealbell_marmot_remembered", of: name)
         do throws(MarmotError) {
             var serving = try MarmotServing(
                 keys: keys, wake: try Self.wake(marmot.mode), topic: marmot.bundle, servesFCM: servesFCM)
@@ -38,7 +38,7 @@ final class MarmotPost: Sendable {
             serving.budgets.sender = MarmotBudgets.sender(perMinute: marmot.authorPerMinute)
             // What was seen before a reload is not new after it.
             relay = MarmotRelay(serving, replacing: old?.relay, world: world)
-            reception = VolatileReception(relay, of: name, intake: ground.delivery.volatileIntake) {
+            reception = VolatileReception(relay, of: name, intake: context.delivery.volatileIntake) {
                 notes.count($0.code, $0.count)
             }
         } catch {

@@ -11,17 +11,17 @@ enum MarmotProtocol: HostedProtocol {
     static func read(_ instance: InstanceReader) -> MarmotSettings? { instance.marmot() }
     static func host(
         _ instance: InstanceConfiguration, _ settings: MarmotSettings, in configuration: RelayConfiguration,
-        on ground: HostingGround, replacing old: (any HostedInstance)?
+        on context: HostingContext, replacing old: (any HostedInstance)?
     ) throws(CommandFailure) -> any HostedInstance {
         try MarmotInstance(
-            instance.name, settings, servesFCM: configuration.hasFCM(instance), on: ground,
+            instance.name, settings, servesFCM: configuration.hasFCM(instance), on: context,
             replacing: old as? MarmotInstance)
     }
     static var commands: ProtocolCommands {
         ProtocolCommands(keys: [KeysNewNostrCommand.self], device: [DeviceMarmotCommand.self])
     }
-    static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
-        try await MarmotSandboxPeer(on: ground)
+    static func sandboxPeer(on context: SandboxContext) async throws -> (any SandboxPeer)? {
+        try await MarmotSandboxPeer(on: context)
     }
     static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { MarmotDemo(on: stage) }
 }

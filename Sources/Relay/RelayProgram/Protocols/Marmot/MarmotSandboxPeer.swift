@@ -6,11 +6,11 @@ struct MarmotSandboxPeer: SandboxPeer {
     let relay: NostrRelaySimulator
     private let authorityFile: String
 
-    init(on ground: SandboxGround) async throws {
+    init(on context: SandboxContext) async throws {
         relay = NostrRelaySimulator(
-            NostrRelayConfiguration(), authority: ground.authority, world: ground.world,
-            eventLoopGroup: ground.group)
-        authorityFile = ground.authorityFile
+            NostrRelayConfiguration(), authority: context.authority, world: context.world,
+            eventLoopGroup: context.group)
+        authorityFile = context.authorityFile
         try await relay.start()
     }
 

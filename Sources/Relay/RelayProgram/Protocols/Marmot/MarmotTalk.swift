@@ -27,7 +27,7 @@ struct MarmotTalk {
         self.authority = authority
         self.shell = shell
         let pem = try authority.map { (file) throws(CommandFailure) in
-            try CredentialShelf.read(file).reveal { Array($0) }
+            try CredentialCache.read(file).reveal { Array($0) }
         }
         do throws(WebSocketError) {
             relay = try NostrRelay(phone.relay)

@@ -69,7 +69,7 @@ struct PlayedMarmot: KitParty {
 
     // MARK: The file
 
-    init?(_ row: KitRow, _ file: HeldFile) {
+    init?(_ row: KitObject, _ file: HeldFile) {
         // Whatever is wrong with a member, the file is none of a phone's.
         guard let relay = row.text("relay"), let server = row.text("server").flatMap({ XOnlyKey(hex: $0) }),
             let format: TokenFormat = row.word("format"), let service: Service = row.word("service"),
@@ -86,7 +86,7 @@ struct PlayedMarmot: KitParty {
         self.file = file
     }
 
-    var row: KitRow {
+    var row: KitObject {
         var kept = JSONWriter(reserving: 1 << 16)
         kept.beginArray()
         for group in groups { group.write(into: &kept) }

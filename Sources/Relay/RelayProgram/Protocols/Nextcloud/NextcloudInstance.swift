@@ -13,27 +13,27 @@ struct NextcloudInstance: HostedInstance {
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
     init(
         _ instance: InstanceConfiguration, _ settings: NextcloudSettings,
-        of configuration: RelayConfiguration, on ground: HostingGround
+        of configuration: RelayConfiguration, on context: HostingContext
     ) throws(CommandFailure) {
         name = instance.name
-        let tolls = ground.delivery.tolls(of: name)
+        let tolls = context.delivery.tolls(of: name)
         let apps = NextcloudApps(
             instance.apps.compactMap(configuration.app).map { NextcloudApp($0) },
             clients: settings.clients)
         let policy = try Self.policy(settings)
-        let notes = WordMeter.notes(of: name, ground.metrics)
+        let notes = WordMeter.notes(of: name, context.metrics)
         let relay: NextcloudRelay
         do throws(NextcloudError) {
             relay = try NextcloudRelay(
-                instance: name, apps: apps, policy: policy, registry: ground.registry,
-                web: ProofWeb(settings, on: ground), charge: { tolls.take($0) },
+                instance: name, apps: apps, policy: policy, registry: context.registry,
+                web: ProofWeb(settings, on: context), charge: { tolls.take($0) },
                 note: { notes.count($0) },
-                heard: ProofLog(of: name, ground.journal, ground.world).note, world: ground.world)
+                heard: ProofLog(of: name, context.journal, context.world).note, world: context.world)
         } catch {
             throw CommandFailure(.software, "instances.\(name): \(error.sentence)")
         }
         nextcloudFace = NextcloudFace(
-            NextcloudConversation(policy), ground.reception(relay, of: name, configuration),
+            NextcloudConversation(policy), context.reception(relay, of: name, configuration),
             segments: Set(instance.apps.map(\.text)).union(settings.clients.keys),
             hasBarePath: settings.hasBarePath)
     }
@@ -52,10 +52,10 @@ struct NextcloudInstance: HostedInstance {
     var face: (any HTTPFace)? { nextcloudFace }
 
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
-        [NextcloudKeys(name).address(of: address, bundle: appID)]
+        [NextcloudRecordNames(name).address(of: address, bundle: appID)]
     }
     /// Beside each token stands what it is known by.
-    func isDevice(_ record: RecordKey) -> Bool { record.space != NextcloudKeys(name).pinSpace }
+    func isDevice(_ record: RecordKey) -> Bool { record.space != NextcloudRecordNames(name).pinSpace }
 }
 
 extension NextcloudApp {

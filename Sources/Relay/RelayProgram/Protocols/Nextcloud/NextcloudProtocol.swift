@@ -11,13 +11,13 @@ enum NextcloudProtocol: HostedProtocol {
     static func read(_ instance: InstanceReader) -> NextcloudSettings? { instance.nextcloud() }
     static func host(
         _ instance: InstanceConfiguration, _ settings: NextcloudSettings,
-        in configuration: RelayConfiguration, on ground: HostingGround, replacing old: (any HostedInstance)?
+        in configuration: RelayConfiguration, on context: HostingContext, replacing old: (any HostedInstance)?
     ) throws(CommandFailure) -> any HostedInstance {
-        try NextcloudInstance(instance, settings, of: configuration, on: ground)
+        try NextcloudInstance(instance, settings, of: configuration, on: context)
     }
     static var commands: ProtocolCommands { ProtocolCommands(device: [DeviceNextcloudCommand.self]) }
-    static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
-        try await NextcloudSandboxPeer(on: ground)
+    static func sandboxPeer(on context: SandboxContext) async throws -> (any SandboxPeer)? {
+        try await NextcloudSandboxPeer(on: context)
     }
     static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { NextcloudDemo(on: stage) }
 }

@@ -27,9 +27,9 @@ final class NextcloudSandboxPeer: SandboxPeer {
 
     private let channel: any Channel
     private let authorityFile: String
-    private let book: Book
+    private let script: Script
 
-    private final class Book: Sendable {
+    private final class Script: Sendable {
         let state = Mutex(State())
 
         /// - Parameter line: the first of a request.
@@ -44,25 +44,25 @@ final class NextcloudSandboxPeer: SandboxPeer {
         }
     }
 
-    init(on ground: SandboxGround) async throws {
-        let issued = try ground.authority.issue()
+    init(on sandbox: SandboxContext) async throws {
+        let issued = try sandbox.authority.issue()
         let certificates = try NIOSSLCertificate.fromPEMBytes(Array(issued.certificatePEM.utf8))
         let key = try NIOSSLPrivateKey(bytes: Array(issued.privateKeyPEM.utf8), format: .pem)
         let context = try NIOSSLContext(
             configuration: .makeServerConfiguration(
                 certificateChain: certificates.map { .certificate($0) }, privateKey: .privateKey(key)))
-        let book = Book()
-        channel = try await ServerBootstrap(group: ground.group)
+        let script = Script()
+        channel = try await ServerBootstrap(group: sandbox.group)
             .childChannelInitializer { child in
                 child.eventLoop.makeCompletedFuture {
                     let pipeline = child.pipeline.syncOperations
                     try pipeline.addHandler(NIOSSLServerHandler(context: context))
-                    try pipeline.addHandler(ProofAnswerer { book.answer($0) })
+                    try pipeline.addHandler(ProofAnswerer { script.answer($0) })
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
-        authorityFile = ground.authorityFile
-        self.book = book
+        authorityFile = sandbox.authorityFile
+        self.script = script
     }
 
     private var port: Int { channel.localAddress?.port ?? 0 }
@@ -70,9 +70,9 @@ final class NextcloudSandboxPeer: SandboxPeer {
     var authority: String { "localhost:\(port)" }
 
     /// Says from now on what a user's proof is answered with.
-    func set(_ user: String, _ answer: Answer) { book.state.withLock { $0.answers[user] = answer } }
+    func set(_ user: String, _ answer: Answer) { script.state.withLock { $0.answers[user] = answer } }
     /// Request lines so far.
-    var asked: [String] { book.state.withLock(\.asked) }
+    var asked: [String] { script.state.withLock(\.asked) }
 
     // MARK: As a sandbox's peer
 

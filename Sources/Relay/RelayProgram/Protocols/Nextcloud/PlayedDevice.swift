@@ -78,7 +78,7 @@ struct PlayedDevice: KitOwner {
 
     // MARK: The file
 
-    init?(_ row: KitRow, _ file: HeldFile) {
+    init?(_ row: KitObject, _ file: HeldFile) {
         guard let kind: Kind = row.word("kind"), let server = row.text("server"),
             let user = row.text("user"), let login = row.text("login"), let relay = row.text("relay"),
             let appPassword = row["app_password"], let token = row["token"]
@@ -97,7 +97,7 @@ struct PlayedDevice: KitOwner {
         (self.appPassword, self.relay, self.token, self.file) = (appPassword, relay, token, file)
     }
 
-    var row: KitRow {
+    var row: KitObject {
         [
             "kind": kind.rawValue, "server": server, "user": user, "login": login, "relay": relay,
             "app_password": appPassword, "token": token, "device": kept

@@ -33,12 +33,12 @@ extension RelaySpans {
 }
 
 extension ProofWeb {
-    init(_ settings: NextcloudSettings, on ground: HostingGround) {
+    init(_ settings: NextcloudSettings, on context: HostingContext) {
         var options = WebOptions(extraAuthorities: settings.caFile.map { [$0] } ?? [])
-        options.leastDeadline = ground.spans.nextcloudProof
-        options.connectDeadline = max(options.connectDeadline, ground.spans.nextcloudProof)
+        options.leastDeadline = context.spans.nextcloudProof
+        options.connectDeadline = max(options.connectDeadline, context.spans.nextcloudProof)
         self.init(
-            general: ground.web, own: HTTPSFetch(options, group: ground.group, world: ground.world),
+            general: context.web, own: HTTPSFetch(options, group: context.group, world: context.world),
             hosts: settings.privateHosts)
     }
 }

@@ -31,26 +31,26 @@ final class OriginHouse: Sendable {
 
     /// - Throws: `CommandFailure` that names the file of the credentials.
     init(
-        _ name: ConfiguredName, _ settings: OriginSection, on ground: HostingGround
+        _ name: ConfiguredName, _ settings: OriginSection, on context: HostingContext
     ) throws(CommandFailure) {
         self.name = name
         self.settings = settings
-        world = ground.world
-        delivery = ground.delivery
+        world = context.world
+        delivery = context.delivery
         let credentials = Held(try OriginCredentials.read(settings.credentialsFile)?.origin)
         let space = OriginSpace(name)
-        people = OriginPeople(space, ground.registry, ground.world)
+        people = OriginPeople(space, context.registry, context.world)
         let web: any WebFetch =
             switch settings.relay {
-            case nil: RelayFaceFetch(ground.neighbours, others: ground.web)
-            case let relay?: relay.authorityFile.map(ground.webTrusting) ?? ground.web
+            case nil: RelayFaceFetch(context.neighbours, others: context.web)
+            case let relay?: relay.authorityFile.map(context.webTrusting) ?? context.web
             }
         let server = settings.relay?.url ?? RelayFaceFetch.server
-        let (events, troubles) = (ground.events, OriginTroubles(ground.world))
+        let (events, troubles) = (context.events, OriginTroubles(context.world))
         self.troubles = troubles
-        let zulip = ZulipGround(
-            space: space, people: people, registry: ground.registry, intake: ground.delivery.intake,
-            world: ground.world, relay: server, origin: { credentials.value },
+        let zulip = ZulipOriginContext(
+            space: space, people: people, registry: context.registry, intake: context.delivery.intake,
+            world: context.world, relay: server, origin: { credentials.value },
             alert: { alert, realm in
                 troubles.note(alert, of: realm)
                 events.note("origin alert", [(.code, ErrorCode(alert: alert))])
@@ -63,17 +63,17 @@ final class OriginHouse: Sendable {
         facts.queuesPerUser = settings.limits.queuesPerUser
         facts.eventsPerQueue = settings.limits.eventsPerQueue
         facts.waitingPolls = settings.limits.waitingPolls
-        polls = EventPolls(facts, ground.world)
+        polls = EventPolls(facts, context.world)
         users = ZulipUsers(zulip, facts, polls: polls)
         notifier = ZulipNotifier(users)
         door = ZulipDoor(users, notifier)
-        registry = ground.registry
+        registry = context.registry
         applications = Held(try Self.token(settings))
         let staleLists = StaleLists(users)
         let cloud = NextcloudUsers(
-            NextcloudGround(
-                space: space, people: people, registry: ground.registry, intake: ground.delivery.intake,
-                world: ground.world, url: settings.url,
+            NextcloudOriginContext(
+                space: space, people: people, registry: context.registry, intake: context.delivery.intake,
+                world: context.world, url: settings.url,
                 origin: NextcloudOrigin(
                     NextcloudOrigin.Settings(localProxies: settings.allowsLocalProxies ? .allowed : .refused))
             ))
@@ -82,17 +82,17 @@ final class OriginHouse: Sendable {
         cloudNotifier = NextcloudNotifier(cloud)
         lanes = Self.lanes(
             name, web, OriginOffice(relay: ZulipOffice(users, notifier, staleLists), proxies: cloud),
-            ground.world)
+            context.world)
         upkeep = OriginUpkeep(
             users, settings.staleList ? staleLists : nil, web: web, credentials: credentials,
             file: settings.credentialsFile)
-        clock = OriginClock(polls, upkeep, ground.world, ground.journal)
+        clock = OriginClock(polls, upkeep, context.world, context.journal)
     }
 
     /// The digest of the applications' token.
     private static func token(_ settings: OriginSection) throws(CommandFailure) -> Secret? {
         try settings.applicationTokenFile.map { (file) throws(CommandFailure) in
-            ApplicationDoor.digest(of: try CredentialShelf.read(file).trimmed)
+            ApplicationDoor.digest(of: try CredentialCache.read(file).trimmed)
         }
     }
 

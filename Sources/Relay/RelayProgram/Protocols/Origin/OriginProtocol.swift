@@ -18,13 +18,13 @@ enum OriginProtocol: HostedProtocol {
 
     static func host(
         _ instance: InstanceConfiguration, _ settings: OriginSection, in configuration: RelayConfiguration,
-        on ground: HostingGround, replacing old: (any HostedInstance)?
+        on context: HostingContext, replacing old: (any HostedInstance)?
     ) throws(CommandFailure) -> any HostedInstance {
         if let house = (old as? OriginInstance)?.house, house.settings == settings {
             try house.readFiles()
             return OriginInstance(house)
         }
-        return OriginInstance(try OriginHouse(instance.name, settings, on: ground))
+        return OriginInstance(try OriginHouse(instance.name, settings, on: context))
     }
 
     static func calls(_ instances: DeskInstances) -> [AdminCall] { OriginDesk(instances).calls }

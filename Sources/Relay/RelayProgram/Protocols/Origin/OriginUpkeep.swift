@@ -8,7 +8,7 @@ import ZulipPush
 final class OriginUpkeep: Sendable {
     private let users: ZulipUsers
     private let staleLists: StaleLists?
-    private var ground: ZulipGround { users.ground }
+    private var context: ZulipOriginContext { users.context }
     private let web: any WebFetch
     let credentials: Held<ZulipOrigin?>
     let file: String
@@ -40,8 +40,8 @@ final class OriginUpkeep: Sendable {
 
     /// Once a minute.
     func look() async throws(OriginError) {
-        try await ground.people.load()
-        let now = ground.world.instant()
+        try await context.people.load()
+        let now = context.world.instant()
         let isDue = told.withLock { $0.map { now - $0 >= Self.interval } ?? true }
         if isDue { _ = await tellRealms() }
         try await staleLists?.look()
@@ -65,7 +65,7 @@ final class OriginUpkeep: Sendable {
     /// `server/analytics`: without it the relay knows of no realm, and refuses every encrypted call (§5.3).
     func tellRealms() async -> Told {
         guard let origin = credentials.value else { return .notSignedUp }
-        let realms = ground.people.realms
+        let realms = context.people.realms
         guard !realms.isEmpty else { return .noRealm }
         let answer = await send(
             origin.analytics(
@@ -78,7 +78,7 @@ final class OriginUpkeep: Sendable {
                 }))
         // What was not told is told with the next look, a minute later.
         if case .told = answer {
-            told.withLock { $0 = ground.world.instant() }
+            told.withLock { $0 = context.world.instant() }
         } else {
             told.withLock { $0 = nil }
         }
@@ -123,7 +123,7 @@ final class OriginUpkeep: Sendable {
         _ call: HTTPCall, within deadline: Duration = .seconds(15), reading: (Secret) -> Found?
     ) async -> Asked<Found> {
         var request = WebRequest(
-            call.method == "GET" ? .get : .post, url: ground.relay + call.url,
+            call.method == "GET" ? .get : .post, url: context.relay + call.url,
             headers: call.headers.map { ($0.name, $0.value.reveal { String(decoding: $0, as: UTF8.self) }) },
             body: call.body, answerLimitBytes: call.answerLimitBytes, deadline: deadline,
             publicAddressesOnly: false)

@@ -67,7 +67,7 @@ struct PlayedPhone: KitOwner {
 
     // MARK: The file
 
-    init?(_ row: KitRow, _ file: HeldFile) {
+    init?(_ row: KitObject, _ file: HeldFile) {
         guard let server = row.text("server"), let service: SessionService = row.word("service"),
             let token = row["token"], let seed = row["seed"].flatMap(Self.decoded)
         else { return nil }
@@ -75,7 +75,7 @@ struct PlayedPhone: KitOwner {
         (self.token, self.seed, kept) = (token, seed, row["kept"])
     }
 
-    var row: KitRow {
+    var row: KitObject {
         [
             "server": server, "onion_key": onionKey, "service": service.rawValue, "token": token,
             "seed": Secret(seed.reveal { Base64.encode($0) }), "kept": kept

@@ -27,24 +27,24 @@ final class SessionInstance: HostedInstance {
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
     init(
         _ instance: InstanceConfiguration, _ settings: SessionSettings,
-        of configuration: RelayConfiguration, on ground: HostingGround, replacing old: SessionInstance?
+        of configuration: RelayConfiguration, on context: HostingContext, replacing old: SessionInstance?
     ) throws(CommandFailure) {
         name = instance.name
-        world = ground.world
+        world = context.world
         onion = try SessionKeyFile.read(settings.onionKeyFile)
         core = try SessionKeyFile.core(
-            name, state: configuration.state, isRehearsal: ground.isRehearsal, ground.world)
-        let tally = old?.tally ?? NoteTally(of: Self.countedNotes, began: ground.world.instant())
-        let tolls = ground.delivery.tolls(of: name)
+            name, state: configuration.state, isRehearsal: context.isRehearsal, context.world)
+        let tally = old?.tally ?? NoteTally(of: Self.countedNotes, began: context.world.instant())
+        let tolls = context.delivery.tolls(of: name)
         let relay = SessionRelay(
             instance: name, apps: Self.apps(settings, configuration), policy: SessionPolicy(settings),
-            registry: ground.registry, seen: old?.relay.seen ?? SeenNotices(),
+            registry: context.registry, seen: old?.relay.seen ?? SeenNotices(),
             proved: old?.relay.proved ?? ProvedSigners(),
-            charge: { tolls.take($0) }, world: ground.world)
+            charge: { tolls.take($0) }, world: context.world)
         self.relay = relay
-        let reception = ground.reception(relay, of: name, configuration, tally: tally)
+        let reception = context.reception(relay, of: name, configuration, tally: tally)
         self.tally = tally
-        post = SessionPost(NoticeConversation(with: relay), reception, ground.metrics)
+        post = SessionPost(NoticeConversation(with: relay), reception, context.metrics)
         guard let daemon = DaemonAddress(settings) else {
             throw CommandFailure(.configuration, "instances.\(name): oxend is no address.")
         }
@@ -56,13 +56,13 @@ final class SessionInstance: HostedInstance {
             ingress = SwarmIngress(
                 name: name,
                 settings: SwarmSettings(daemon: daemon, pair: core, space: relay.keys.subscriptions),
-                registry: ground.registry, bell: bell, membership: ground.delivery.membership,
-                limits: ground.spans.swarm, world: ground.world, journal: ground.journal,
-                metrics: ground.metrics, parse: { MonitorRequest($0) }, take: post.take)
+                registry: context.registry, bell: bell, membership: context.delivery.membership,
+                limits: context.spans.swarm, world: context.world, journal: context.journal,
+                metrics: context.metrics, parse: { MonitorRequest($0) }, take: post.take)
             (subscribed, goesOn) = (bell, false)
         }
         sessionFace = SessionFace(
-            SessionConversation(onion: onion, world: ground.world), reception,
+            SessionConversation(onion: onion, world: context.world), reception,
             hasPlainHTTP: settings.hasPlainHTTP, subscribed: subscribed, charge: { tolls.take($0) })
     }
 
@@ -114,7 +114,7 @@ final class SessionInstance: HostedInstance {
 
     func isDevice(_ record: RecordKey) -> Bool { record.space != keys.slots }
 
-    private var keys: SessionKeys { relay.keys }
+    private var keys: SessionRecordNames { relay.keys }
 }
 
 extension SwarmIngress: InstanceService {}

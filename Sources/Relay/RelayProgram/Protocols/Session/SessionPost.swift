@@ -21,9 +21,9 @@ final class SessionPost: Sendable {
     }
 
     /// Takes one notice in. When this returns, its pushes stand in the store, or it may be taken again.
-    var take: SwarmIngress.Take { { push in await self.receive(push) } }
+    var take: SwarmIngress.Take { { notice in await self.receive(notice) } }
 
-    private func receive(_ push: StoragePush) async -> SwarmIngress.Taken {
+    private func receive(_ notice: StorageNotice) async -> SwarmIngress.Taken {
         var rest: UInt64? = 0
         do throws(SessionError) {
             // Ends: each round is of later rows than the one before.
@@ -34,14 +34,14 @@ final class SessionPost: Sendable {
                 // another has said is passed over (`SeenNotices`), and each account has its pushes a minute.
                 rest = conversation.rest(
                     after: try await reception.receive(
-                        .notified(push, after: after), from: ClientKey(0),
-                        bytes: conversation.bytes(of: push)))
+                        .notified(notice, after: after), from: ClientKey(0),
+                        bytes: conversation.bytes(of: notice)))
             }
             outcomes.count("taken")
             return .taken
         } catch {
             outcomes.count(error.codeText)
-            return conversation.refused(push, error) ? .later : .taken
+            return conversation.refused(notice, error) ? .later : .taken
         }
     }
 }

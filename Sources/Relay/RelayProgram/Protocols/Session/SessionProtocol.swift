@@ -13,10 +13,10 @@ enum SessionProtocol: HostedProtocol {
     static func read(_ instance: InstanceReader) -> SessionSettings? { instance.session() }
     static func host(
         _ instance: InstanceConfiguration, _ settings: SessionSettings, in configuration: RelayConfiguration,
-        on ground: HostingGround, replacing old: (any HostedInstance)?
+        on context: HostingContext, replacing old: (any HostedInstance)?
     ) throws(CommandFailure) -> any HostedInstance {
         try SessionInstance(
-            instance, settings, of: configuration, on: ground, replacing: old as? SessionInstance)
+            instance, settings, of: configuration, on: context, replacing: old as? SessionInstance)
     }
     static func calls(_ instances: DeskInstances) -> [AdminCall] {
         [
@@ -28,8 +28,8 @@ enum SessionProtocol: HostedProtocol {
     static var commands: ProtocolCommands {
         ProtocolCommands(keys: [KeysNewSessionCommand.self], device: [DeviceSessionCommand.self])
     }
-    static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
-        try await SessionSandboxPeer(on: ground)
+    static func sandboxPeer(on context: SandboxContext) async throws -> (any SandboxPeer)? {
+        try await SessionSandboxPeer(on: context)
     }
     static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { SessionDemo(on: stage) }
 }

@@ -5,8 +5,8 @@ import Simulators
 struct SessionSandboxPeer: SandboxPeer {
     let network: SessionNetworkSimulator
 
-    init(on ground: SandboxGround) async throws {
-        network = SessionNetworkSimulator(world: ground.world)
+    init(on context: SandboxContext) async throws {
+        network = SessionNetworkSimulator(world: context.world)
         try await network.start()
     }
 

@@ -89,7 +89,7 @@ struct PlayedMember: KitOwner {
 
     // MARK: The file
 
-    init?(_ row: KitRow, _ file: HeldFile) {
+    init?(_ row: KitObject, _ file: HeldFile) {
         let points = row.text("servers")?.split(separator: " ").map { StatusKeyFile.point(String($0)) } ?? []
         guard let node = row.text("node"), let topic = row.text("topic"),
             let service: DeviceToken.Service = row.word("service"),
@@ -101,7 +101,7 @@ struct PlayedMember: KitOwner {
         (self.kept, self.origin) = (kept, origin)
     }
 
-    var row: KitRow {
+    var row: KitObject {
         [
             "node": node, "servers": servers.map { StatusKeyFile.publicText($0) }.joined(separator: " "),
             "service": service.rawValue, "topic": topic, "token": token, "key": secret.hexDigits,

@@ -25,55 +25,55 @@ final class StatusInstance: HostedInstance {
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
     init(
         _ instance: InstanceConfiguration, _ settings: StatusInstanceSettings,
-        of configuration: RelayConfiguration, on ground: HostingGround, replacing old: StatusInstance?
+        of configuration: RelayConfiguration, on context: HostingContext, replacing old: StatusInstance?
     ) throws(CommandFailure) {
         let (name, identity) = (instance.name, try StatusKeyFile.read(settings.keyFile))
         (self.name, self.identity) = (name, identity)
         self.settings = settings
-        (world, heardSince) = (ground.world, old?.heardSince ?? ground.world.now())
+        (world, heardSince) = (context.world, old?.heardSince ?? context.world.now())
         guard let peer = settings.waku, let node = WakuNode(peer.url.text) else {
             throw CommandFailure(.configuration, "instances.\(name): waku is no address of a node.")
         }
-        let tally = old?.tally ?? NoteTally(of: Self.countedNotes, began: ground.world.instant())
-        let tolls = ground.delivery.tolls(of: name)
+        let tally = old?.tally ?? NoteTally(of: Self.countedNotes, began: context.world.instant())
+        let tolls = context.delivery.tolls(of: name)
         let relay = StatusRelay(
             instance: name, identity: identity,
             policy: StatusPolicy(settings, topics: Self.topics(instance, configuration)),
-            registry: ground.registry, allowances: StatusAllowances(settings.allowances),
-            charge: { tolls.take($0) }, reportWithin: ground.spans.statusHost.report, world: ground.world)
-        let reception = ground.reception(relay, of: name, configuration, tally: tally)
+            registry: context.registry, allowances: StatusAllowances(settings.allowances),
+            charge: { tolls.take($0) }, reportWithin: context.spans.statusHost.report, world: context.world)
+        let reception = context.reception(relay, of: name, configuration, tally: tally)
         (self.relay, self.tally) = (relay, tally)
-        let limits = ground.spans.statusHost
+        let limits = context.spans.statusHost
         // Who was followed stays followed, unless the server is another one.
         let before = old.flatMap { $0.identity.point == identity.point ? $0 : nil }
         let topics =
             before?.link.topics
             ?? StatusTopics(
-                of: identity.point, relay.keys, registry: ground.registry, limits: limits,
-                world: ground.world)
-        let share = before?.link.share ?? StatusShare(of: name, ground.delivery.membership)
+                of: identity.point, relay.keys, registry: context.registry, limits: limits,
+                world: context.world)
+        let share = before?.link.share ?? StatusShare(of: name, context.delivery.membership)
         // The way to the node stays, unless it is another node.
         let linked = before.flatMap { $0.settings.waku == settings.waku ? $0 : nil }
         let outlet =
             linked?.outlet
             ?? WakuOutlet(
-                name: name, node: node, web: Self.web(to: peer, on: ground), limits: ground.spans.waku,
-                world: ground.world, metrics: ground.metrics)
+                name: name, node: node, web: Self.web(to: peer, on: context), limits: context.spans.waku,
+                world: context.world, metrics: context.metrics)
         let post = StatusPost(
             StatusConversation(
                 with: relay, heardSince: heardSince, clockSlack: WakuLimits.timestampSlack),
             reception, topics: topics, share: share,
-            gateway: settings.gorush.map { Self.gateway($0, on: ground) }, outlet: outlet, on: ground)
+            gateway: settings.gorush.map { Self.gateway($0, on: context) }, outlet: outlet, on: context)
         (self.outlet, self.post) = (outlet, post)
         let ingress =
             linked?.ingress
             ?? WakuIngress(
-                beside: outlet, topics: topics.followed, limits: ground.spans.waku, world: ground.world,
-                journal: ground.journal, take: post.take)
+                beside: outlet, topics: topics.followed, limits: context.spans.waku, world: context.world,
+                journal: context.journal, take: post.take)
         self.ingress = ingress
         link =
             before?.link
-            ?? StatusLink(topics, share: share, ingress: ingress, limits: limits, world: ground.world)
+            ?? StatusLink(topics, share: share, ingress: ingress, limits: limits, world: context.world)
     }
 
     /// What iPhones may register of the instance's apps; `nil` where it has none, because a gateway has their
@@ -87,19 +87,19 @@ final class StatusInstance: HostedInstance {
     }
 
     private static func gateway(
-        _ peer: StatusInstanceSettings.Peer, on ground: HostingGround
+        _ peer: StatusInstanceSettings.Peer, on context: HostingContext
     ) -> GorushGateway {
         GorushGateway(
-            url: peer.url.text, web: web(to: peer, on: ground), deadline: ground.spans.statusHost.gateway)
+            url: peer.url.text, web: web(to: peer, on: context), deadline: context.spans.statusHost.gateway)
     }
 
     /// One that trusts the peer's own authority as well goes through no proxy: such a host is the operator's.
     private static func web(
-        to peer: StatusInstanceSettings.Peer, on ground: HostingGround
+        to peer: StatusInstanceSettings.Peer, on context: HostingContext
     ) -> any WebFetch {
-        guard let file = peer.caFile else { return ground.web }
+        guard let file = peer.caFile else { return context.web }
         return HTTPSFetch(
-            WebOptions(extraAuthorities: [file]), group: ground.group, world: ground.world)
+            WebOptions(extraAuthorities: [file]), group: context.group, world: context.world)
     }
 
     var publicKeys: [String] { [StatusKeyFile.publicText(identity.point)] }
@@ -138,7 +138,7 @@ final class StatusInstance: HostedInstance {
     func sweep() async throws(StoreError) -> Bool { try await link.topics.sweep(by: relay) }
 
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
-        [StatusKeys(name).address(of: address, bundle: appID)]
+        [StatusRecordNames(name).address(of: address, bundle: appID)]
     }
 }
 

@@ -28,7 +28,7 @@ final class StatusPost: Sendable {
     /// - Parameter outlet: where answers are published.
     init(
         _ conversation: StatusConversation, _ reception: Reception<StatusRelay>, topics: StatusTopics,
-        share: StatusShare, gateway: GorushGateway?, outlet: WakuOutlet, on ground: HostingGround
+        share: StatusShare, gateway: GorushGateway?, outlet: WakuOutlet, on context: HostingContext
     ) {
         name = reception.instance
         self.conversation = conversation
@@ -37,12 +37,12 @@ final class StatusPost: Sendable {
         self.share = share
         self.gateway = gateway
         self.outlet = outlet
-        registry = ground.registry
-        world = ground.world
-        outcomes = WordMeter("sealbell_status_messages_total", by: "outcome", of: name, ground.metrics)
+        registry = context.registry
+        world = context.world
+        outcomes = WordMeter("sealbell_status_messages_total", by: "outcome", of: name, context.metrics)
         gatewayCalls = WordMeter(
-            "sealbell_status_gateway_calls_total", by: "outcome", of: name, ground.metrics)
-        gatewayFaults = Mutex(FaultRun(ground.spans.statusHost.gatewayFaults))
+            "sealbell_status_gateway_calls_total", by: "outcome", of: name, context.metrics)
+        gatewayFaults = Mutex(FaultRun(context.spans.statusHost.gatewayFaults))
     }
 
     /// Takes one message in, and answers it. When this returns, its pushes stand in the store, and the answer

@@ -14,10 +14,10 @@ enum StatusProtocol: HostedProtocol {
     static func read(_ instance: InstanceReader) -> StatusInstanceSettings? { instance.status() }
     static func host(
         _ instance: InstanceConfiguration, _ settings: StatusInstanceSettings,
-        in configuration: RelayConfiguration, on ground: HostingGround, replacing old: (any HostedInstance)?
+        in configuration: RelayConfiguration, on context: HostingContext, replacing old: (any HostedInstance)?
     ) throws(CommandFailure) -> any HostedInstance {
         try StatusInstance(
-            instance, settings, of: configuration, on: ground, replacing: old as? StatusInstance)
+            instance, settings, of: configuration, on: context, replacing: old as? StatusInstance)
     }
     static func calls(_ instances: DeskInstances) -> [AdminCall] {
         [
@@ -29,8 +29,8 @@ enum StatusProtocol: HostedProtocol {
     static var commands: ProtocolCommands {
         ProtocolCommands(keys: [KeysNewStatusCommand.self], device: [DeviceStatusCommand.self])
     }
-    static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
-        try await StatusSandboxPeer(on: ground)
+    static func sandboxPeer(on context: SandboxContext) async throws -> (any SandboxPeer)? {
+        try await StatusSandboxPeer(on: context)
     }
     static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { StatusDemo(on: stage) }
 }

@@ -9,10 +9,10 @@ struct StatusSandboxPeer: SandboxPeer {
     let node: WakuNodeSimulator
     let clients: WakuNodeSimulator
 
-    init(on ground: SandboxGround) async throws {
-        network = WakuNetworkSimulator(world: ground.world)
-        node = WakuNodeSimulator(on: network, eventLoopGroup: ground.group)
-        clients = WakuNodeSimulator(on: network, name: "waku-client", eventLoopGroup: ground.group)
+    init(on context: SandboxContext) async throws {
+        network = WakuNetworkSimulator(world: context.world)
+        node = WakuNodeSimulator(on: network, eventLoopGroup: context.group)
+        clients = WakuNodeSimulator(on: network, name: "waku-client", eventLoopGroup: context.group)
         for one in [node, clients] {
             // As the guide has it: a node at its default forgets what a poll comes late for.
             one.turn { $0.cacheMessages = 5_000 }

@@ -13,7 +13,7 @@ import WakuIngress
 /// and none a key derivation.
 final class StatusTopics: Sendable {
     let followed = FollowedTopics()
-    private let names: StatusKeys
+    private let names: StatusRecordNames
     private let registry: any Registry
     private let limits: StatusHostLimits
     private let world: World
@@ -21,7 +21,8 @@ final class StatusTopics: Sendable {
     private let memory: Mutex<TopicMemory>
 
     init(
-        of identity: PublicPoint, _ names: StatusKeys, registry: any Registry, limits: StatusHostLimits,
+        of identity: PublicPoint, _ names: StatusRecordNames, registry: any Registry,
+        limits: StatusHostLimits,
         world: World
     ) {
         self.names = names

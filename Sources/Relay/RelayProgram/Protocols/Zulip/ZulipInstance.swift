@@ -10,34 +10,34 @@ struct ZulipInstance: HostedInstance {
     let name: ConfiguredName
     let publicKeys: [String]
     private let servers: ZulipServers
-    private let keyNote = KeyNote()
+    private let keyNote = KeyRecording()
     private let zulipFace: ZulipFace
 
     /// - Throws: `CommandFailure` that names the file of the keys.
     init(
         _ instance: InstanceConfiguration, _ settings: ZulipSettings, of configuration: RelayConfiguration,
-        on ground: HostingGround
+        on context: HostingContext
     ) throws(CommandFailure) {
         name = instance.name
         let keys = BouncerKeys(try BouncerKeysFile.read(settings.keysFile))
         publicKeys = keys.publicKeys
-        servers = ZulipServers(name, ground.registry, world: ground.world)
+        servers = ZulipServers(name, context.registry, world: context.world)
         let admission: ZulipAdmission =
             switch settings.signUp {
             case .open: .open
             case .allowList(let hosts): .allowList(hosts)
             case .invite: .invitation
             }
-        let tolls = ground.delivery.tolls(of: name)
+        let tolls = context.delivery.tolls(of: name)
         let relay = ZulipRelay(
-            instance: name, bouncerKeys: keys, admission: admission, registry: ground.registry,
-            web: ground.web, mailDomains: settings.mxLookup ? MailExchanges(resolver: .system) : nil,
+            instance: name, bouncerKeys: keys, admission: admission, registry: context.registry,
+            web: context.web, mailDomains: settings.mxLookup ? MailExchanges(resolver: .system) : nil,
             fallbacks: Self.fallbacks(instance, configuration), defaultAppID: settings.defaultBundle,
-            replyDeadline: ground.spans.zulipReply,
-            charge: { tolls.take($0) }, world: ground.world)
+            replyDeadline: context.spans.zulipReply,
+            charge: { tolls.take($0) }, world: context.world)
         zulipFace = ZulipFace(
-            ZulipConversation(with: relay), ground.reception(relay, of: name, configuration),
-            events: ground.events)
+            ZulipConversation(with: relay), context.reception(relay, of: name, configuration),
+            events: context.events)
     }
 
     /// The words of the instance's apps that have their own.
@@ -55,7 +55,7 @@ struct ZulipInstance: HostedInstance {
 
     var override: (@Sendable (Answer) -> Outcome?)? { { ZulipRelay.override($0) } }
     var face: (any HTTPFace)? { zulipFace }
-    var origins: (any OriginBook)? { ZulipOriginBook(servers) }
+    var origins: (any OriginControl)? { ZulipOriginControl(servers) }
     /// Realms and devices, for the operator's calls.
     var book: ZulipServers { servers }
     func now() -> UnixTime { servers.now() }
@@ -77,7 +77,7 @@ struct ZulipInstance: HostedInstance {
 }
 
 /// Whether the keys of an instance's file are still to be noted in the store.
-private final class KeyNote: Sendable {
+private final class KeyRecording: Sendable {
     private let due = Mutex(true)
     var isDue: Bool {
         get { due.withLock(\.self) }

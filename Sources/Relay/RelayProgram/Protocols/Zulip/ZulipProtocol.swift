@@ -12,9 +12,9 @@ enum ZulipProtocol: HostedProtocol {
     static func read(_ instance: InstanceReader) -> ZulipSettings? { instance.zulip() }
     static func host(
         _ instance: InstanceConfiguration, _ settings: ZulipSettings, in configuration: RelayConfiguration,
-        on ground: HostingGround, replacing old: (any HostedInstance)?
+        on context: HostingContext, replacing old: (any HostedInstance)?
     ) throws(CommandFailure) -> any HostedInstance {
-        try ZulipInstance(instance, settings, of: configuration, on: ground)
+        try ZulipInstance(instance, settings, of: configuration, on: context)
     }
     static var commands: ProtocolCommands {
         ProtocolCommands(

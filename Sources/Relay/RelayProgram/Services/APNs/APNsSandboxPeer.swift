@@ -6,14 +6,14 @@ import Simulators
 struct APNsSandboxPeer: ServicePeer {
     let production: APNsSimulator
     let development: APNsSimulator
-    private let ground: SandboxGround
+    private let context: SandboxContext
 
-    init(for apps: [AppConfiguration], on ground: SandboxGround) async throws {
-        self.ground = ground
+    init(for apps: [AppConfiguration], on context: SandboxContext) async throws {
+        self.context = context
         var keys: [String: (key: APNsKey, bundles: Set<String>)] = [:]
         for apns in apps.compactMap(\.apns) {
             // Several apps may share one key.
-            let file = Self.keyFile(apns, ground.folder)
+            let file = Self.keyFile(apns, context.folder)
             let known = keys[file] ?? (APNsKey(team: apns.team, keyID: apns.keyID), [])
             keys[file] = (known.key, known.bundles.union(apns.bundles))
         }
@@ -25,9 +25,9 @@ struct APNsSandboxPeer: ServicePeer {
         real.knobs.learnsDevices = true
         let development = APNsSimulatorConfiguration(environment: .sandbox, keys: registrations)
         self.production = try APNsSimulator(
-            real, authority: ground.authority, world: ground.world, eventLoopGroup: ground.group)
+            real, authority: context.authority, world: context.world, eventLoopGroup: context.group)
         self.development = try APNsSimulator(
-            development, authority: ground.authority, world: ground.world, eventLoopGroup: ground.group)
+            development, authority: context.authority, world: context.world, eventLoopGroup: context.group)
         try await self.production.start()
         try await self.development.start()
     }
@@ -39,7 +39,7 @@ struct APNsSandboxPeer: ServicePeer {
     }
 
     var urls: [String: String] {
-        SandboxGround.urls([
+        SandboxContext.urls([
             ("sandbox-apns", production.port), ("sandbox-apns-development", development.port)
         ])
     }
@@ -48,10 +48,10 @@ struct APNsSandboxPeer: ServicePeer {
 
     func point(_ app: inout AppConfiguration) {
         guard var apns = app.apns else { return }
-        apns.keyFile = Self.keyFile(apns, ground.folder)
+        apns.keyFile = Self.keyFile(apns, context.folder)
         apns.url = HTTPSBase(loopback: production.port)
         apns.sandboxURL = HTTPSBase(loopback: development.port)
-        apns.caFile = ground.authorityFile
+        apns.caFile = context.authorityFile
         app.apns = apns
     }
 

@@ -16,9 +16,9 @@ enum APNsService: HostedService {
     static let simulated = "APNs (both environments)"
 
     static func sandboxPeer(
-        for apps: [AppConfiguration], on ground: SandboxGround
+        for apps: [AppConfiguration], on context: SandboxContext
     ) async throws -> any ServicePeer {
-        try await APNsSandboxPeer(for: apps, on: ground)
+        try await APNsSandboxPeer(for: apps, on: context)
     }
 
     static func read(_ cursor: MappingCursor) -> APNsSettings? {

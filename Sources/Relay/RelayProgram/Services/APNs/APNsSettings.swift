@@ -64,17 +64,17 @@ extension APNsSettings: ServiceSettings {
     }
 
     func laneSpecs(
-        of app: ConfiguredName, on ground: LaneGround, _ shelf: inout CredentialShelf
+        of app: ConfiguredName, on context: LaneContext, _ cache: inout CredentialCache
     ) throws(CommandFailure) -> [DeliveryService.LaneSpec] {
-        let entry = try shelf.entry(self)
-        let certificates = try ground.authority(caFile)
+        let entry = try cache.entry(self)
+        let certificates = try context.authority(caFile)
         return try laneSpecs(
-            of: app, entry, certificates, on: ground, target: { url(of: $0.environment)?.text }
+            of: app, entry, certificates, on: context, target: { url(of: $0.environment)?.text }
         ) { (lane) throws(HTTP2Error) in
             try APNsProvider(
                 lane: lane, credential: entry.credential, url: url(of: lane.environment)?.text,
-                certificates: certificates, proxy: ground.tunnel, options: ground.options,
-                group: ground.group, world: ground.world, journal: ground.journal)
+                certificates: certificates, proxy: context.tunnel, options: context.options,
+                group: context.group, world: context.world, journal: context.journal)
         }
     }
 
@@ -130,7 +130,7 @@ extension APNsSettings: ServiceSettings {
     }
 }
 
-extension CredentialShelf {
+extension CredentialCache {
     /// One for each of Apple's keys, whatever apps it is for.
     ///
     /// - Throws: `CommandFailure` that names the file.

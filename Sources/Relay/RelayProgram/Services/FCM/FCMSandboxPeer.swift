@@ -5,19 +5,19 @@ import Simulators
 /// FCM and its token service in a sandbox.
 struct FCMSandboxPeer: ServicePeer {
     let simulator: FCMSimulator
-    private let ground: SandboxGround
+    private let context: SandboxContext
 
-    init(for apps: [AppConfiguration], on ground: SandboxGround) async throws {
-        self.ground = ground
+    init(for apps: [AppConfiguration], on context: SandboxContext) async throws {
+        self.context = context
         var accounts: [(file: String, account: ServiceAccount)] = []
         for app in apps where app.fcm != nil {
             let account = try ServiceAccount(project: app.name.text)
-            accounts.append((Self.accountFile(app, ground.folder), account))
+            accounts.append((Self.accountFile(app, context.folder), account))
         }
         var firebase = FCMSimulatorConfiguration(accounts: accounts.map(\.account.registration))
         firebase.knobs.learnsDevices = true
         simulator = try FCMSimulator(
-            firebase, authority: ground.authority, world: ground.world, eventLoopGroup: ground.group)
+            firebase, authority: context.authority, world: context.world, eventLoopGroup: context.group)
         try await simulator.start()
         for (file, account) in accounts {
             let text = account.json(tokenURI: simulator.tokenURI ?? "")
@@ -30,15 +30,15 @@ struct FCMSandboxPeer: ServicePeer {
         joinPath(folder, "\(app.name)-fcm.json")
     }
 
-    var urls: [String: String] { SandboxGround.urls([("sandbox-fcm", simulator.port)]) }
+    var urls: [String: String] { SandboxContext.urls([("sandbox-fcm", simulator.port)]) }
     var simulators: [any SteeredSimulator] { [simulator] }
 
     func point(_ app: inout AppConfiguration) {
         guard var fcm = app.fcm else { return }
-        fcm.serviceAccountFile = Self.accountFile(app, ground.folder)
+        fcm.serviceAccountFile = Self.accountFile(app, context.folder)
         fcm.tokenURL = nil
         fcm.url = HTTPSBase(loopback: simulator.port)
-        fcm.caFile = ground.authorityFile
+        fcm.caFile = context.authorityFile
         app.fcm = fcm
     }
 

@@ -11,9 +11,9 @@ enum FCMService: HostedService {
     static let detour: String? = "for FCM, the way to Google's token service"
 
     static func sandboxPeer(
-        for apps: [AppConfiguration], on ground: SandboxGround
+        for apps: [AppConfiguration], on context: SandboxContext
     ) async throws -> any ServicePeer {
-        try await FCMSandboxPeer(for: apps, on: ground)
+        try await FCMSandboxPeer(for: apps, on: context)
     }
 
     static func read(_ cursor: MappingCursor) -> FCMSettings? {

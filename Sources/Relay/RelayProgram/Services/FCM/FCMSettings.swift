@@ -50,10 +50,10 @@ extension FCMSettings: ServiceSettings {
     }
 
     func laneSpecs(
-        of app: ConfiguredName, on ground: LaneGround, _ shelf: inout CredentialShelf
+        of app: ConfiguredName, on context: LaneContext, _ cache: inout CredentialCache
     ) throws(CommandFailure) -> [DeliveryService.LaneSpec] {
-        let entry = try shelf.entry(self)
-        let certificates = try ground.authority(caFile)
+        let entry = try cache.entry(self)
+        let certificates = try context.authority(caFile)
         let kind: FCMAddressKind =
             switch address {
             case .auto: .auto
@@ -61,12 +61,12 @@ extension FCMSettings: ServiceSettings {
             case .fid: .fid
             }
         return try laneSpecs(
-            of: app, entry, certificates, on: ground, target: { _ in "\(url?.text ?? "") \(kind.rawValue)" }
+            of: app, entry, certificates, on: context, target: { _ in "\(url?.text ?? "") \(kind.rawValue)" }
         ) { (lane) throws(HTTP2Error) in
             try FCMProvider(
                 lane: lane, credential: entry.credential, addressKind: kind, url: url?.text,
-                certificates: certificates, proxy: ground.tunnel, options: ground.options,
-                group: ground.group, world: ground.world, journal: ground.journal)
+                certificates: certificates, proxy: context.tunnel, options: context.options,
+                group: context.group, world: context.world, journal: context.journal)
         }
     }
 
@@ -106,7 +106,7 @@ extension FCMSettings: ServiceSettings {
     }
 }
 
-extension CredentialShelf {
+extension CredentialCache {
     /// One for each service account.
     ///
     /// - Throws: `CommandFailure` that names the file.

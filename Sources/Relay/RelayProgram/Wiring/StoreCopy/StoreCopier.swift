@@ -39,7 +39,7 @@ struct StoreCopier {
     private static let at = "copy/at"
 
     /// What of an engine a copy needs.
-    typealias Store = StoredRows & StoreNotes & StoreFilling
+    typealias Store = StoredRows & StoreSettings & StoreFilling
 
     let source: any Store
     let target: any Store

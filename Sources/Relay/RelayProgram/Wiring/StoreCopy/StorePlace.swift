@@ -39,7 +39,7 @@ enum StorePlace: Sendable, Hashable {
     /// A URL and its password, which stands in a file of its own, or where libpq finds it.
     static func address(_ url: String, _ passwordFile: String?) throws(CommandFailure) -> PostgresAddress {
         let password = try passwordFile.map { (path) throws(CommandFailure) in
-            try CredentialShelf.read(path).trimmed
+            try CredentialCache.read(path).trimmed
         }
         let address = try self.address(url, password: nil)
         guard !address.holdsSecret else {

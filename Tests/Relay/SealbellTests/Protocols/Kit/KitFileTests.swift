@@ -14,18 +14,18 @@ private struct Party: KitParty {
     let file: HeldFile
     var name: String
     var secret: Secret?
-    var children: [KitRow] = []
+    var children: [KitObject] = []
 
     init(_ name: String, _ file: HeldFile) { (self.name, self.file) = (name, file) }
 
-    init?(_ row: KitRow, _ file: HeldFile) throws {
+    init?(_ row: KitObject, _ file: HeldFile) throws {
         guard let name = row.text("name"), let children = try row.rows("children", atMost: 2) else {
             return nil
         }
         (self.name, secret, self.children, self.file) = (name, row["secret"], children, file)
     }
 
-    var row: KitRow { ["name": name, "secret": secret, "children": KitRow.text(children)] }
+    var row: KitObject { ["name": name, "secret": secret, "children": KitObject.text(children)] }
 }
 
 @Suite("The file of a party that the command line plays", .timeLimit(.minutes(30)))
@@ -49,7 +49,7 @@ struct KitFileTests {
         #expect(mode == 0o600)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["party.json"])
         let text = try readSecret(path, limitBytes: Party.limitBytes)
-        let read = try #require(try Party(KitRow(text), HeldFile(path)))
+        let read = try #require(try Party(KitObject(text), HeldFile(path)))
         #expect(read.name == party.name && read.secret?.word == party.secret?.word)
         #expect(read.children.map { $0.text("name") } == ["one", "two"])
         #expect(read.children.allSatisfy { $0["none"] == nil })

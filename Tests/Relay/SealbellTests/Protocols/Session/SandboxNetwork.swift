@@ -27,7 +27,7 @@ extension SessionNetworkSimulator {
     func store(
         _ text: String, for phone: SessionPhone, namespace: Int16 = 0, hash: String? = nil
     ) -> String {
-        let push = StoragePush.written(
+        let push = StorageNotice.written(
             Secret(text.utf8), to: phone.account, namespace: namespace, hash: hash, .live)
         store(push)
         return push.hash.reveal { String(decoding: $0, as: UTF8.self) }

@@ -152,7 +152,7 @@ struct SessionPrivacyTests {
         }
         let subscription = SessionSubscription(form, app: configured("acme"))
         let record = subscription.record(
-            SessionKeys(configured("main")), bundle: nil, now: World.live.now())
+            SessionRecordNames(configured("main")), bundle: nil, now: World.live.now())
         let shown = try #require(MonitorRequest(record)).serialized().reveal { Data($0) }
         let json = try JSONValue.parse(call.body.reveal { Array($0) })
         let canaries =

@@ -40,7 +40,7 @@ struct SessionCommandTests {
                 #expect(Array(first.out.dropFirst()) == ["relay: HTTP 200", "subscribed"])
                 let account = try account(first.out)
                 try await network.watch(1)
-                let message = StoragePush.written(Secret("see you".utf8), to: account, .live)
+                let message = StorageNotice.written(Secret("see you".utf8), to: account, .live)
                 network.store(message)
                 let hash = message.hash.reveal { String(decoding: $0, as: UTF8.self) }
                 let delivery = try await arrivals.next("a delivery")

@@ -32,7 +32,7 @@ struct StatusGuideTests {
     }
 
     /// An operator at a machine of their own, a folder that stands for the root of the file system.
-    private struct Desk {
+    private struct OperatorMachine {
         let folder: TemporaryFolder
 
         /// Lays down what Apple and Google gave.
@@ -88,7 +88,7 @@ struct StatusGuideTests {
 
     @Test("The page's keys are made as it says, and its configuration is sound, with a gorush too")
     func sound() async throws {
-        let desk = try Desk()
+        let desk = try OperatorMachine()
         let made = try await desk.run(
             "mkdir -p \(desk.folder.path)/etc\n" + #require(try Self.blocks("1. Keys").first))
         #expect(made.status == 0, "\(made.said)")
@@ -129,7 +129,7 @@ struct StatusGuideTests {
         "The page's rehearsal brings a push from one played member to the other, and its checks tell so",
         .enabled(if: isThere("curl", "jq", "base64")))
     func rehearsal() async throws {
-        let desk = try Desk()
+        let desk = try OperatorMachine()
         let keys = try #require(try Self.blocks("1. Keys").first)
         #expect(try await desk.run("mkdir -p \(desk.folder.path)/etc\n" + keys).status == 0)
         try desk.configure()
@@ -162,7 +162,7 @@ struct StatusGuideTests {
         let server: String
         let control: String
 
-        func converse(_ desk: Desk, _ blocks: [String], admin: String) async throws {
+        func converse(_ desk: OperatorMachine, _ blocks: [String], admin: String) async throws {
             let checks = try page()
             let door = try #require(LocalCall(patient: admin))
             let health = try inline("curl http://127.0.0.1:8645")
@@ -193,7 +193,7 @@ struct StatusGuideTests {
         }
 
         /// What the page says to look at after a first notification.
-        private func look(_ door: LocalCall, _ desk: Desk, _ page: String) async throws {
+        private func look(_ door: LocalCall, _ desk: OperatorMachine, _ page: String) async throws {
             let statistics = try JSONValue.parse(
                 try await door.ask("GET", "/status/statistics?instance=status-main").body)
             #expect(page.contains("| `/status/statistics`: `waku.heard` grows |"))
@@ -234,7 +234,7 @@ struct StatusGuideTests {
         for key in page.matches(of: #/`(bundle|key_file|gorush|compatibility|waku)[`:]/#) {
             #expect(StatusProtocol.keys.contains(String(key.1)))
         }
-        let desk = try Desk()
+        let desk = try OperatorMachine()
         for (command, option) in [("register", "--token-file"), ("open", "--file")] {
             let help = await desk.play("sealbell device status \(command) --help")
             #expect(page.contains("`\(option)`") && help.out.joined().contains(option))

@@ -74,7 +74,7 @@ struct StatusShareTests {
         await settle(pair)
         let world = clock.world(seed: 7)
         let topics = StatusTopics(
-            of: Secp256k1KeyPair.generate(world).point, StatusKeys(configured("main")),
+            of: Secp256k1KeyPair.generate(world).point, StatusRecordNames(configured("main")),
             registry: try await SealedMemory(world).store, limits: StatusHostLimits(), world: world)
         let node = try #require(WakuNode("http://127.0.0.1:1"))
         let outlet = WakuOutlet(

@@ -16,7 +16,7 @@ struct StatusTopicsTests {
         let clock = ManualClock()
         let world = clock.world(seed: 3)
         let store = try await SealedMemory(world, rows: 100).store
-        let names = StatusKeys(configured("main"))
+        let names = StatusRecordNames(configured("main"))
         let topics = StatusTopics(
             of: Secp256k1KeyPair.generate(world).point, names, registry: store, limits: StatusHostLimits(),
             world: world)
@@ -51,7 +51,7 @@ struct StatusTopicsTests {
         let clock = ManualClock()
         let world = clock.world(seed: 4)
         let store = try await SealedMemory(world, rows: 10_000).store
-        let names = StatusKeys(configured("main"))
+        let names = StatusRecordNames(configured("main"))
         let topics = StatusTopics(
             of: Secp256k1KeyPair.generate(world).point, names, registry: store, limits: StatusHostLimits(),
             world: world)

@@ -36,26 +36,26 @@ enum ToyProtocol: HostedProtocol {
 
     static func host(
         _ instance: InstanceConfiguration, _ settings: ToySettings, in configuration: RelayConfiguration,
-        on ground: HostingGround, replacing old: (any HostedInstance)?
+        on context: HostingContext, replacing old: (any HostedInstance)?
     ) throws(CommandFailure) -> any HostedInstance {
-        let key = try CredentialShelf.read(settings.keyFile).trimmed
+        let key = try CredentialCache.read(settings.keyFile).trimmed
         let relay = ToyRelay(
             instance: instance.name, bundle: settings.bundle ?? "", title: settings.title,
-            registry: ground.registry,
-            world: ground.world)
+            registry: context.registry,
+            world: context.world)
         let reception = Reception(
-            relay, of: instance.name, intake: ground.delivery.intake,
+            relay, of: instance.name, intake: context.delivery.intake,
             pushesPerMinute: configuration.limits.pushesPerMinute ?? 0,
-            tolls: ground.delivery.tolls(of: instance.name))
+            tolls: context.delivery.tolls(of: instance.name))
         let kept = (old as? ToyInstance)?.ear
         return ToyInstance(
             name: instance.name, publicKeys: [key.reveal { String(decoding: $0, as: UTF8.self) }],
             reception: reception,
-            ear: kept?.bell == settings.bell ? kept : settings.bell.map { ToyEar($0, group: ground.group) })
+            ear: kept?.bell == settings.bell ? kept : settings.bell.map { ToyEar($0, group: context.group) })
     }
 
-    static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
-        try await ToyBell(group: ground.group)
+    static func sandboxPeer(on context: SandboxContext) async throws -> (any SandboxPeer)? {
+        try await ToyBell(group: context.group)
     }
 
     static func demo(on stage: DemoStage) -> (any ProtocolDemo)? {

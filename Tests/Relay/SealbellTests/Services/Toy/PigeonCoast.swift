@@ -17,15 +17,15 @@ final class PigeonCoast: ServicePeer {
     private let folder: String
     private let state: Noted<State>
 
-    init(for apps: [AppConfiguration], on ground: SandboxGround) async throws {
-        folder = ground.folder
+    init(for apps: [AppConfiguration], on context: SandboxContext) async throws {
+        folder = context.folder
         let state = Noted(State())
         for app in apps where app.pigeon != nil {
             let ring = "ring-\(app.name)"
             try writeFile(Self.ringFile(app, folder), Array(ring.utf8), replacing: true)
             state.change { _ = $0.rings.insert(ring) }
         }
-        channel = try await ServerBootstrap(group: ground.group)
+        channel = try await ServerBootstrap(group: context.group)
             .childChannelInitializer { child in
                 child.eventLoop.makeCompletedFuture {
                     try child.pipeline.syncOperations.addHandler(

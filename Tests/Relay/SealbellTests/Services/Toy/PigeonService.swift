@@ -22,9 +22,9 @@ enum PigeonService: HostedService {
     }
 
     static func sandboxPeer(
-        for apps: [AppConfiguration], on ground: SandboxGround
+        for apps: [AppConfiguration], on context: SandboxContext
     ) async throws -> any ServicePeer {
-        try await PigeonCoast(for: apps, on: ground)
+        try await PigeonCoast(for: apps, on: context)
     }
 }
 
@@ -64,25 +64,25 @@ struct PigeonSettings: ServiceSettings {
     }
 
     func laneSpecs(
-        of app: ConfiguredName, on ground: LaneGround, _ shelf: inout CredentialShelf
+        of app: ConfiguredName, on context: LaneContext, _ cache: inout CredentialCache
     ) throws(CommandFailure) -> [DeliveryService.LaneSpec] {
         guard let coast else {
             throw CommandFailure(.configuration, "apps.\(app.text).pigeon: Nobody knows that coast.")
         }
-        let file = try CredentialShelf.read(ringFile)
-        let entry = try shelf.entry(
-            .pigeon, ringFile, stamp: CredentialShelf.stamp(file, ringFile),
-            identity: CredentialShelf.identity(file, "")
+        let file = try CredentialCache.read(ringFile)
+        let entry = try cache.entry(
+            .pigeon, ringFile, stamp: CredentialCache.stamp(file, ringFile),
+            identity: CredentialCache.identity(file, "")
         ) {
             file.trimmed.reveal { String(decoding: $0, as: UTF8.self) }
         }
         return lanes(of: app).map { lane in
             let provider = PigeonProvider(
-                lane: lane, coast: coast, greeting: greeting, ring: entry.credential, group: ground.group,
-                world: ground.world)
+                lane: lane, coast: coast, greeting: greeting, ring: entry.credential, group: context.group,
+                world: context.world)
             return DeliveryService.LaneSpec(
                 provider, credential: entry.shared,
-                stamp: ground.stamp(entry.stamp, "\(coast) \(greeting)", nil))
+                stamp: context.stamp(entry.stamp, "\(coast) \(greeting)", nil))
         }
     }
 

@@ -17,7 +17,7 @@ public struct MarmotOrigin: PushOrigin {
     private let builtIn: [XOnlyKey: [String]]
     private let seedPath: GiftWrap.Path
     /// What is known of servers and relays.
-    package var book: RelayBook
+    package var book: RelayListCache
     /// ``MarmotLimits/secondTryPause``.
     package var pause = MarmotLimits.secondTryPause
 
@@ -53,7 +53,7 @@ public struct MarmotOrigin: PushOrigin {
         keeping kept: Secret? = nil, using generator: inout some RandomNumberGenerator
     ) {
         (lookUps, self.builtIn, self.seedPath) = (lookUp, builtIn, seedPath)
-        book = kept.map { RelayBook(keeping: $0) } ?? RelayBook()
+        book = kept.map { RelayListCache(keeping: $0) } ?? RelayListCache()
         // From a place of its own, so that a call of an earlier run is none of this one's.
         nextID = UInt64.random(in: 0...UInt64.max >> 1, using: &generator)
     }

@@ -16,11 +16,11 @@ package final class MarmotRelay: SilentRole {
 
     private let serving: MarmotServing
     private let publicKeys: [XOnlyKey]
-    private let shelf: Shelf
+    private let kept: Remembered
     private let world: World
 
     /// What a relay remembers, and since when. It outlives the relay if another replaces it.
-    private final class Shelf: Sendable {
+    private final class Remembered: Sendable {
         let memory: Mutex<RelayMemory>
         let start: ContinuousClock.Instant
 
@@ -38,22 +38,22 @@ package final class MarmotRelay: SilentRole {
         self.serving = serving
         self.world = world
         publicKeys = serving.keys.map(\.publicKey)
-        shelf = old?.shelf ?? Shelf(serving, world.instant())
-        if old != nil { shelf.memory.withLock { $0.adopt(serving) } }
+        kept = old?.kept ?? Remembered(serving, world.instant())
+        if old != nil { kept.memory.withLock { $0.adopt(serving) } }
     }
 
     /// The outcome table applies unchanged: there is no registration that an answer could end.
     package static func override(_ answer: Answer) -> Outcome? { nil }
 
-    package func release(_ held: MarmotHeld) { shelf.release(held.reservation) }
+    package func release(_ held: MarmotHeld) { kept.release(held.reservation) }
 
     /// Keys in memory, of all tables; their number is always bounded.
-    package var remembered: Int { shelf.memory.withLock(\.keys) }
+    package var remembered: Int { kept.memory.withLock(\.keys) }
 
     /// Forgets what is over. A busy server does so without this call.
     package func forget() {
         let now = elapsed
-        shelf.memory.withLock { $0.forget(at: now) }
+        kept.memory.withLock { $0.forget(at: now) }
     }
 
     /// What to subscribe to: wraps for any of our keys, as far back as NIP-59 allows their dates to be.
@@ -84,13 +84,13 @@ package final class MarmotRelay: SilentRole {
         var held = RelayMemory.Reservation(wrap: Self.key(wrap.id))
         let visit = RelayMemory.Visit(
             relay: inbound.relay, relays: serving.relays, members: inbound.members, now: elapsed)
-        if let refusal = shelf.memory.withLock({ $0.begin(held.wrap, visit) }) {
+        if let refusal = kept.memory.withLock({ $0.begin(held.wrap, visit) }) {
             throw MarmotError(refusal)
         }
         do throws(MarmotError) {
             return try open(inbound, with: pairs(from: addressee), &held, visit)
         } catch {
-            if error.code == .overBudget { shelf.release(held) }
+            if error.code == .overBudget { kept.release(held) }
             throw error
         }
     }
@@ -116,7 +116,7 @@ package final class MarmotRelay: SilentRole {
             trigger.format == .pushV1 ? Self.key(SHA256.hash(digests.flatMap(\.self))) : nil
         let (rumor, sender) = (Self.key(opened.event.id), Self.key(opened.event.pubkey.bytes))
         var reserved = held
-        let refusal = shelf.memory.withLock {
+        let refusal = kept.memory.withLock {
             $0.admit(rumor: rumor, content: content, sender: sender, &reserved, visit)
         }
         held = reserved
@@ -145,7 +145,7 @@ package final class MarmotRelay: SilentRole {
     /// ended may have woken somebody already. Triggers have times in whole seconds: one of the second in
     /// which the memory began may be older.
     private func isRemembered(_ trigger: NostrEvent) -> Bool {
-        let began = world.now() - shelf.start.duration(to: world.instant())
+        let began = world.now() - kept.start.duration(to: world.instant())
         return UnixTime(seconds: trigger.createdAt) >= began
     }
 
@@ -222,7 +222,7 @@ package final class MarmotRelay: SilentRole {
         _ seen: inout Seen, _ visit: RelayMemory.Visit
     ) -> Found {
         guard seen.chunks.insert(key).inserted else { return .not(.repeated) }
-        guard shelf.memory.withLock({ $0.charge(encryptedToken: key, visit) }) else {
+        guard kept.memory.withLock({ $0.charge(encryptedToken: key, visit) }) else {
             return .not(.overBudget)
         }
         let target: DeviceTarget
@@ -231,7 +231,7 @@ package final class MarmotRelay: SilentRole {
         } catch {
             // A charge for a decoy stays, because the attempt was made.
             guard error.code == .overBudget else { return .not(.decoy) }
-            shelf.memory.withLock { $0.refund(encryptedToken: key) }
+            kept.memory.withLock { $0.refund(encryptedToken: key) }
             return .not(.overBudget)
         }
         guard target.platform == .fcm ? serving.servesFCM : serving.topic != nil else {
@@ -243,7 +243,7 @@ package final class MarmotRelay: SilentRole {
         }
         let device = Self.key(target.digest)
         guard seen.devices.insert(device).inserted else { return .not(.repeated) }
-        let turn = shelf.memory.withLock { memory in
+        let turn = kept.memory.withLock { memory in
             let turn = memory.wake(deviceToken: device, visit)
             if turn == nil { memory.refund(encryptedToken: key) }
             return turn
@@ -262,7 +262,7 @@ package final class MarmotRelay: SilentRole {
         _ chunk: Secret, _ format: TokenFormat, _ pairs: [Secp256k1KeyPair], _ visit: RelayMemory.Visit
     ) throws(MarmotError) -> DeviceTarget {
         for pair in pairs {
-            guard shelf.memory.withLock({ $0.chargeAttempt(visit) }) else {
+            guard kept.memory.withLock({ $0.chargeAttempt(visit) }) else {
                 throw MarmotError(.overBudget)
             }
             do {
@@ -275,7 +275,7 @@ package final class MarmotRelay: SilentRole {
     }
 
     /// Milliseconds since this relay began, by the monotonic clock.
-    private var elapsed: Int64 { shelf.start.duration(to: world.instant()).wholeMilliseconds }
+    private var elapsed: Int64 { kept.start.duration(to: world.instant()).wholeMilliseconds }
 
     /// The first half of 32 bytes is enough for a key, because nobody can choose them freely.
     private static func key(_ bytes: [UInt8]) -> Digest16 {

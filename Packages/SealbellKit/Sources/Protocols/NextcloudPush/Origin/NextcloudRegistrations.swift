@@ -71,7 +71,7 @@ public struct NextcloudRegistrations: Sendable {
     /// At most ``NextcloudLimits/devicesPerUser``, the one that registered last at the end.
     public internal(set) var devices: [RegisteredDevice] = []
     /// At most ``NextcloudLimits/keptNotifications``, by rising number.
-    public internal(set) var notifications: [NotificationNote] = []
+    public internal(set) var notifications: [NotificationSummary] = []
     /// The number of the next notification. It never falls, so that no number has two meanings.
     public internal(set) var nextID: Int64 = 1
 
@@ -131,7 +131,7 @@ public struct NextcloudRegistrations: Sendable {
         let stored = StoredNotification(id: nextID, at: now, draft: draft)
         let audience = conditions.audience(for: stored.pushed, of: devices, now: now)
         let sealing = try origin.notify(stored.pushed, to: audience, of: user)
-        notifications.append(NotificationNote(stored))
+        notifications.append(NotificationSummary(stored))
         nextID += 1
         var step = NextcloudStep(answer: .done, entries: take(sealing, audience), hasChanged: true)
         step.added = [stored]

@@ -48,11 +48,11 @@ extension NextcloudRegistrations {
         else { return nil }
     }
 
-    private static func notes(_ row: [String], before next: Int64) -> [NotificationNote]? {
+    private static func notes(_ row: [String], before next: Int64) -> [NotificationSummary]? {
         guard row.count == 2, row[0] == "n" else { return nil }
-        var notes: [NotificationNote] = []
+        var notes: [NotificationSummary] = []
         for text in row[1].split(separator: ",", omittingEmptySubsequences: false) {
-            guard let note = NotificationNote(kept: text), note.id < next, note.id > notes.last?.id ?? 0
+            guard let note = NotificationSummary(kept: text), note.id < next, note.id > notes.last?.id ?? 0
             else { return nil }
             notes.append(note)
         }

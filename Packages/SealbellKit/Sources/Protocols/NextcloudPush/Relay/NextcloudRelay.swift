@@ -12,7 +12,7 @@ package struct NextcloudRelay: AnsweringRole {
     package typealias NextcloudVerdict = Verdict<NextcloudReply, NextcloudError>
 
     package let policy: NextcloudPolicy
-    package let keys: NextcloudKeys
+    package let keys: NextcloudRecordNames
     let apps: NextcloudApps
     let registry: any Registry
     let web: (any WebFetch)?
@@ -51,7 +51,7 @@ package struct NextcloudRelay: AnsweringRole {
         parsed = ParsedKeys(work)
         self.work = work
         self.policy = policy
-        keys = NextcloudKeys(instance)
+        keys = NextcloudRecordNames(instance)
         self.apps = apps
         self.registry = registry
         self.web = web

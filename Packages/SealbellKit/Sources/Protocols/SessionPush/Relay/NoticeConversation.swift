@@ -11,7 +11,7 @@ package struct NoticeConversation: Sendable {
     private static let noticeBytes = 512
 
     /// What the notice keeps in memory while it waits.
-    package func bytes(of push: StoragePush) -> Int { Self.noticeBytes + push.dataCount }
+    package func bytes(of notice: StorageNotice) -> Int { Self.noticeBytes + notice.dataCount }
 
     /// Behind which revision the account's rows are to be read next, when those before were: each round is of
     /// later rows than the one before. `nil`: none is left.
@@ -23,8 +23,8 @@ package struct NoticeConversation: Sendable {
     /// between two rounds is asked for all of the rows again, because what stands is known by its marks.
     ///
     /// - Returns: whether it may be taken again.
-    package func refused(_ push: StoragePush, _ error: SessionError) -> Bool {
-        relay.release(push)
+    package func refused(_ notice: StorageNotice, _ error: SessionError) -> Bool {
+        relay.release(notice)
         return error.isOverloaded
     }
 }

@@ -5,33 +5,35 @@ import WireFormats
 /// `notify.message` (§10.4).
 extension SessionRelay {
     /// A message that was not handed on may be reported again.
-    package func release(_ push: StoragePush) { seen.leave(push, says: NoticeContent(push, key: seen.key)) }
+    package func release(_ notice: StorageNotice) {
+        seen.leave(notice, says: NoticeContent(notice, key: seen.key))
+    }
 
     /// - Parameter revision: if an account has more rows than one commit takes, only the rows after this one
     ///   are read; 0: all.
     @inline(__always)
     func notify(
-        _ push: StoragePush, after revision: UInt64
+        _ notice: StorageNotice, after revision: UInt64
     ) async throws(SessionError) -> SessionVerdict {
-        guard push.hash.reveal({ PlainText.run($0, from: 0) == $0.count }) else {
+        guard notice.hash.reveal({ PlainText.run($0, from: 0) == $0.count }) else {
             return Self.verdict([], NoticeNote.oddHash)
         }
         let now = world.now()
-        guard push.expiry > now else { return Self.verdict([], NoticeNote.expired) }
-        let content = NoticeContent(push, key: seen.key)
-        guard revision > 0 || seen.enter(push, says: content, now: now) else {
+        guard notice.expiry > now else { return Self.verdict([], NoticeNote.expired) }
+        let content = NoticeContent(notice, key: seen.key)
+        guard revision > 0 || seen.enter(notice, says: content, now: now) else {
             return Self.verdict([], NoticeNote.duplicate)
         }
         do throws(SessionError) {
             let rows = try await page(
-                .owner(keys.owner(push.account)), after: revision, limit: SessionLimits.rowsPerLookup)
-            var verdict = judged(push, content, rows, now)
+                .owner(keys.owner(notice.account)), after: revision, limit: SessionLimits.rowsPerLookup)
+            var verdict = judged(notice, content, rows, now)
             if rows.count == SessionLimits.rowsPerLookup, let last = rows.last {
                 verdict.reply = .now(.taken(restAfter: last.revision))
             }
             return verdict
         } catch {
-            if revision == 0 { seen.leave(push, says: content) }
+            if revision == 0 { seen.leave(notice, says: content) }
             throw error
         }
     }
@@ -54,29 +56,29 @@ extension SessionRelay {
 
     /// A push for each subscription that asked for the namespace.
     private func judged(
-        _ push: StoragePush, _ content: NoticeContent, _ rows: [Record], _ now: UnixTime
+        _ notice: StorageNotice, _ content: NoticeContent, _ rows: [Record], _ now: UnixTime
     ) -> SessionVerdict {
-        let end = min(push.expiry, UnixTime(milliseconds: now.milliseconds + Self.custody))
-        let notice = Notice(isMessage: Self.isMessage(push.namespace), end: end, now: now)
+        let end = min(notice.expiry, UnixTime(milliseconds: now.milliseconds + Self.custody))
+        let traits = PushTraits(isMessage: Self.isMessage(notice.namespace), end: end, now: now)
         var pushes: [Push] = []
         pushes.reserveCapacity(rows.count)
         var (isAppGone, isTooLarge) = (false, false)
-        PushSealing.lend(policy.metadata, for: push) { sealing in
+        PushSealing.lend(policy.metadata, for: notice) { sealing in
             // Refers to rows by index: copying each row would retain everything in it.
             for at in rows.indices where rows[at].state == .live {
                 rows[at].body.reveal { body in
                     guard let view = SubscriptionView(body) else { return }
-                    guard view.wants(push.namespace) else { return }
+                    guard view.wants(notice.namespace) else { return }
                     guard let app = apps[view.service, view.app] else { return isAppGone = true }
-                    guard let message = message(push, notice, view, app, &sealing) else {
+                    guard let message = message(notice, traits, view, app, &sealing) else {
                         return isTooLarge = true
                     }
                     pushes.append(
                         Push(
-                            message: message, pushClass: Self.pushClass(notice), origin: push.account.bytes,
+                            message: message, pushClass: Self.pushClass(traits), origin: notice.account.bytes,
                             record: rows[at].key, touchedAt: rows[at].touchedAt,
                             registeredAddress: rows[at].addressDigest, custodyEnds: end,
-                            repeatIdentity: Self.identity(push, content, view)))
+                            repeatIdentity: Self.identity(notice, content, view)))
                 }
             }
         }
@@ -87,7 +89,7 @@ extension SessionRelay {
     }
 
     /// What the pushes of a message to all devices have in common.
-    private struct Notice {
+    private struct PushTraits {
         let isMessage: Bool
         /// Until when they are owed.
         let end: UnixTime
@@ -96,8 +98,8 @@ extension SessionRelay {
 
     /// Messages that people read come after calls alone, and the relay cannot recognise a call; the others
     /// only keep a device's state.
-    private static func pushClass(_ notice: Notice) -> PushClass {
-        notice.isMessage ? .normal : .background
+    private static func pushClass(_ traits: PushTraits) -> PushClass {
+        traits.isMessage ? .normal : .background
     }
 
     /// Messages of people, and of groups (§4).
@@ -105,49 +107,53 @@ extension SessionRelay {
 
     /// BLAKE2b of service, token and hash. If the message itself is included, also of everything else
     /// reported about it, so that no report, at any relay on the store, can hide another.
-    static func identity(_ push: StoragePush, _ content: NoticeContent, _ view: SubscriptionView) -> Secret {
+    static func identity(_ notice: StorageNotice, _ content: NoticeContent, _ view: SubscriptionView)
+        -> Secret
+    {
         let word = view.service.word
         return Blake2b.digest32 { hash in
             hash.update(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
             hash.update(view.token)
-            push.hash.reveal { hash.update($0) }
-            guard push.dataCount > 0 else { return }
-            withUnsafeBytes(of: (push.timestamp.milliseconds, push.expiry.milliseconds)) { hash.update($0) }
-            if !content.isProved { push.data?.reveal { hash.update($0) } }
+            notice.hash.reveal { hash.update($0) }
+            guard notice.dataCount > 0 else { return }
+            withUnsafeBytes(of: (notice.timestamp.milliseconds, notice.expiry.milliseconds)) {
+                hash.update($0)
+            }
+            if !content.isProved { notice.data?.reveal { hash.update($0) } }
         }
     }
 
     private func message(
-        _ push: StoragePush, _ notice: Notice, _ view: SubscriptionView, _ app: SessionApp,
+        _ notice: StorageNotice, _ traits: PushTraits, _ view: SubscriptionView, _ app: SessionApp,
         _ sealing: inout PushSealing
     ) -> ProviderMessage? {
         let token = Secret(copying: view.token)
         if view.service.isApple {
-            guard let bundle = app.bundle, let payload = applePayload(push, view, app, &sealing)
+            guard let bundle = app.bundle, let payload = applePayload(notice, view, app, &sealing)
             else { return nil }
             return .apns(
                 APNsMessage(
                     token: token, bundle: bundle,
                     environment: view.service.environment, pushType: .alert,
-                    priority: 10, expiration: notice.end, payload: payload))
+                    priority: 10, expiration: traits.end, payload: payload))
         }
-        let isHigh = policy.fcmHigh == .always || notice.isMessage
+        let isHigh = policy.fcmHigh == .always || traits.isMessage
         return .fcm(
             FCMMessage(
                 address: token, app: app.name, priority: isHigh ? .high : .normal,
-                ttl: notice.end.since(notice.now),
+                ttl: traits.end.since(traits.now),
                 data: sealing.payload(
-                    push, wantsData: view.wantsData, key: view.encryptionKey, world, in: .google)))
+                    notice, wantsData: view.wantsData, key: view.encryptionKey, world, in: .google)))
     }
 
     /// If the app's own fallback leaves too little room, the message is left out.
     private func applePayload(
-        _ push: StoragePush, _ view: SubscriptionView, _ app: SessionApp, _ sealing: inout PushSealing
+        _ notice: StorageNotice, _ view: SubscriptionView, _ app: SessionApp, _ sealing: inout PushSealing
     ) -> Secret? {
         var most = SessionLimits.pushMessageBytes
         while true {
             let payload = sealing.payload(
-                push, wantsData: view.wantsData, most: most, key: view.encryptionKey, world,
+                notice, wantsData: view.wantsData, most: most, key: view.encryptionKey, world,
                 in: app.envelope)
             if payload.count <= SessionLimits.apnsBytes { return payload }
             guard most > 0 else { return nil }

@@ -12,15 +12,17 @@ struct NoticeContent: Sendable, Hashable {
     private let data: UInt32
 
     /// - Parameter key: of this process, so that nobody can construct two contents with one digest.
-    init(_ push: StoragePush, key: Secret) {
-        let isProved = StorageHash.fits(push)
+    init(_ notice: StorageNotice, key: Secret) {
+        let isProved = StorageHash.fits(notice)
         self.isProved = isProved
         frame = Self.short(key) { hash in
-            withUnsafeBytes(of: (push.timestamp.milliseconds, push.expiry.milliseconds)) { hash.update($0) }
+            withUnsafeBytes(of: (notice.timestamp.milliseconds, notice.expiry.milliseconds)) {
+                hash.update($0)
+            }
         }
         if isProved {
             data = 1
-        } else if let bytes = push.data, bytes.count > 0 {
+        } else if let bytes = notice.data, bytes.count > 0 {
             data = Self.short(key) { hash in bytes.reveal { hash.update($0) } } | 2
         } else {
             data = 0
@@ -79,8 +81,8 @@ package final class SeenNotices: Sendable {
     package init() { key = Secret(World.live.randomBytes(32)) }
 
     /// False if it was reported before.
-    func enter(_ push: StoragePush, says content: NoticeContent, now: UnixTime) -> Bool {
-        let name = name(push)
+    func enter(_ notice: StorageNotice, says content: NoticeContent, now: UnixTime) -> Bool {
+        let name = name(notice)
         return state.withLock { state in
             Self.turn(&state, now.milliseconds)
             guard let first = state.young.first[name] ?? state.old.first[name] else {
@@ -88,18 +90,18 @@ package final class SeenNotices: Sendable {
                 return true
             }
             if content.repeats(first) { return false }
-            let teller = Self.teller(name, push.teller)
+            let teller = Self.teller(name, notice.teller)
             return !state.old.others.contains(teller) && state.young.others.insert(teller).inserted
         }
     }
 
     /// Forgets a report that could not be handed on, so that it may be repeated.
-    func leave(_ push: StoragePush, says content: NoticeContent) {
-        let name = name(push)
+    func leave(_ notice: StorageNotice, says content: NoticeContent) {
+        let name = name(notice)
         state.withLock { state in
             if state.young.first[name] == content { state.young.first[name] = nil }
             if state.old.first[name] == content { state.old.first[name] = nil }
-            let teller = Self.teller(name, push.teller)
+            let teller = Self.teller(name, notice.teller)
             state.young.others.remove(teller)
             state.old.others.remove(teller)
         }
@@ -118,11 +120,11 @@ package final class SeenNotices: Sendable {
         Digest16(high: name.high, low: name.low ^ teller)
     }
 
-    private func name(_ push: StoragePush) -> Digest16 {
+    private func name(_ notice: StorageNotice) -> Digest16 {
         KeyedHash.digest16(key: key) { hash in
-            hash.update(push.account.bytes)
-            withUnsafeBytes(of: push.namespace.bigEndian) { hash.update($0) }
-            push.hash.reveal { hash.update($0) }
+            hash.update(notice.account.bytes)
+            withUnsafeBytes(of: notice.namespace.bigEndian) { hash.update($0) }
+            notice.hash.reveal { hash.update($0) }
         }
     }
 }

@@ -10,7 +10,7 @@ package struct SessionRelay: AnsweringRole {
     package typealias Failure = SessionError
     package typealias SessionVerdict = Verdict<SessionReply, SessionError>
 
-    package let keys: SessionKeys
+    package let keys: SessionRecordNames
     package let policy: SessionPolicy
     let apps: SessionApps
     let registry: any Registry
@@ -30,7 +30,7 @@ package struct SessionRelay: AnsweringRole {
         seen: SeenNotices = SeenNotices(), proved: ProvedSigners = ProvedSigners(),
         charge: @escaping @Sendable (Toll) -> Duration? = { _ in nil }, world: World
     ) {
-        keys = SessionKeys(instance)
+        keys = SessionRecordNames(instance)
         self.policy = policy
         self.apps = apps
         self.registry = registry

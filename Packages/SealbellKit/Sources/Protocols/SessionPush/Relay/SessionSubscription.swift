@@ -45,7 +45,7 @@ package struct SessionSubscription: Sendable {
     /// The record of it.
     ///
     /// - Parameter name: the name of its row; `nil`: its own name.
-    package func record(_ keys: SessionKeys, bundle: String?, now: UnixTime) -> Record {
+    package func record(_ keys: SessionRecordNames, bundle: String?, now: UnixTime) -> Record {
         Record(
             key: keys.subscription(account, service, token), owner: keys.owner(account),
             address: keys.address(of: token, bundle: service.isApple ? bundle : nil),
@@ -53,7 +53,7 @@ package struct SessionSubscription: Sendable {
     }
 
     /// The part of its signer's limit that it takes.
-    func slot(_ keys: SessionKeys, signer: Secret, bundle: String?, now: UnixTime) -> Record {
+    func slot(_ keys: SessionRecordNames, signer: Secret, bundle: String?, now: UnixTime) -> Record {
         Record(
             key: keys.slot(account, service, token), owner: keys.owner(account, signer: signer),
             address: keys.slotAddress(of: token, bundle: service.isApple ? bundle : nil),

@@ -47,9 +47,9 @@ struct PushSealing: ~Copyable {
 
     /// Lends a value that seals one message, with memory for the plaintext that is wiped afterwards.
     static func lend(
-        _ style: SessionPolicy.MetadataStyle, for push: StoragePush, _ body: (inout PushSealing) -> Void
+        _ style: SessionPolicy.MetadataStyle, for notice: StorageNotice, _ body: (inout PushSealing) -> Void
     ) {
-        let data = min(push.dataCount, SessionLimits.pushMessageBytes)
+        let data = min(notice.dataCount, SessionLimits.pushMessageBytes)
         let most = metadataBytes + data + SessionLimits.paddingBytes
         withUnsafeTemporaryAllocation(byteCount: most, alignment: 16) { room in
             var sealing = PushSealing(style, room)
@@ -65,11 +65,11 @@ struct PushSealing: ~Copyable {
     ///   - most: a longer message is left out; at most ``SessionLimits/pushMessageBytes``.
     ///   - key: the device's, 32 bytes. A nonce is drawn from the world.
     mutating func payload(
-        _ push: StoragePush, wantsData: Bool, most: Int = SessionLimits.pushMessageBytes,
+        _ notice: StorageNotice, wantsData: Bool, most: Int = SessionLimits.pushMessageBytes,
         key: UnsafeRawBufferPointer, _ world: World, in envelope: Envelope
     ) -> Secret {
-        let length = wantsData ? push.dataCount : 0
-        let plain = plain(push, length == 0 ? .unwanted : length <= most ? .whole : .tooLong)
+        let length = wantsData ? notice.dataCount : 0
+        let plain = plain(notice, length == 0 ? .unwanted : length <= most ? .whole : .tooLong)
         let sealed = XChaCha20Poly1305.nonceBytes + plain.count + XChaCha20Poly1305.overheadBytes
         let text = envelope.before.count..<envelope.before.count + Base64.encodedCount(sealed)
         return Secret(count: text.upperBound + envelope.after.count) { out in
@@ -98,13 +98,13 @@ struct PushSealing: ~Copyable {
 
     // MARK: The plaintext
 
-    private mutating func plain(_ push: StoragePush, _ part: Part) -> UnsafeRawBufferPointer {
+    private mutating func plain(_ notice: StorageNotice, _ part: Part) -> UnsafeRawBufferPointer {
         if plain?.part != part {
             let count =
                 switch part {
-                case .whole: write(push, withData: true, push.dataCount)
-                case .tooLong: write(push, withData: false, push.dataCount)
-                case .unwanted: write(push, withData: false, nil)
+                case .whole: write(notice, withData: true, notice.dataCount)
+                case .tooLong: write(notice, withData: false, notice.dataCount)
+                case .unwanted: write(notice, withData: false, nil)
                 }
             plain = (part, count)
             written = max(written, count)
@@ -121,18 +121,18 @@ struct PushSealing: ~Copyable {
     ///   - withData: whether the message is included.
     ///   - length: of the message, if the device wanted it.
     /// - Returns: bytes written, padded.
-    private func write(_ push: StoragePush, withData: Bool, _ length: Int?) -> Int {
+    private func write(_ notice: StorageNotice, withData: Bool, _ length: Int?) -> Int {
         var writer = PlainWriter(room)
         writer.text("l")
         if !withData, style == .deployed {
-            Self.writeDictionary(push, length, to: &writer)
+            Self.writeDictionary(notice, length, to: &writer)
         } else {
-            Self.writeJSON(push, length, isTooLong: length != nil && !withData, to: &writer)
+            Self.writeJSON(notice, length, isTooLong: length != nil && !withData, to: &writer)
         }
         if withData {
-            writer.digits(UInt64(push.dataCount))
+            writer.digits(UInt64(notice.dataCount))
             writer.text(":")
-            push.data?.reveal { writer.bytes($0) }
+            notice.data?.reveal { writer.bytes($0) }
         }
         writer.text("e")
         let padding = SessionLimits.paddingBytes
@@ -144,19 +144,19 @@ struct PushSealing: ~Copyable {
 
     /// A bencoded string whose content is JSON, with the spaces that deployed servers write.
     private static func writeJSON(
-        _ push: StoragePush, _ length: Int?, isTooLong: Bool, to writer: inout PlainWriter
+        _ notice: StorageNotice, _ length: Int?, isTooLong: Bool, to writer: inout PlainWriter
     ) {
         let place = writer.reserveDigits()
         writer.text(#"{"@": ""#)
-        push.account.bytes.reveal { writer.hex($0) }
+        notice.account.bytes.reveal { writer.hex($0) }
         writer.text(##"", "#": ""##)
-        push.hash.reveal { writer.bytes($0) }
+        notice.hash.reveal { writer.bytes($0) }
         writer.text(#"", "n": "#)
-        writer.int(Int64(push.namespace))
+        writer.int(Int64(notice.namespace))
         writer.text(#", "t": "#)
-        writer.int(push.timestamp.milliseconds)
+        writer.int(notice.timestamp.milliseconds)
         writer.text(#", "z": "#)
-        writer.int(push.expiry.milliseconds)
+        writer.int(notice.expiry.milliseconds)
         if let length {
             writer.text(#", "l": "#)
             writer.int(Int64(length))
@@ -168,21 +168,21 @@ struct PushSealing: ~Copyable {
 
     /// The same as a bencoded dictionary. If it holds a length, no message follows it.
     private static func writeDictionary(
-        _ push: StoragePush, _ length: Int?, to writer: inout PlainWriter
+        _ notice: StorageNotice, _ length: Int?, to writer: inout PlainWriter
     ) {
         writer.text("d1:#")
-        writer.digits(UInt64(push.hash.count))
+        writer.digits(UInt64(notice.hash.count))
         writer.text(":")
-        push.hash.reveal { writer.bytes($0) }
+        notice.hash.reveal { writer.bytes($0) }
         writer.text("1:@66:")
-        push.account.bytes.reveal { writer.hex($0) }
+        notice.account.bytes.reveal { writer.hex($0) }
         if let length {
             writer.text("1:Bi1e")
             writer.member("1:li", Int64(length))
         }
-        writer.member("1:ni", Int64(push.namespace))
-        writer.member("1:ti", push.timestamp.milliseconds)
-        writer.member("1:zi", push.expiry.milliseconds)
+        writer.member("1:ni", Int64(notice.namespace))
+        writer.member("1:ti", notice.timestamp.milliseconds)
+        writer.member("1:zi", notice.expiry.milliseconds)
         writer.text("e")
     }
 }

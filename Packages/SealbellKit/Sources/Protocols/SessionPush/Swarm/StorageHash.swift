@@ -11,19 +11,19 @@ package enum StorageHash {
 
     /// Whether a message is the one that its hash names. One that is not may be of a server that makes hashes
     /// in another way; so it proves nothing, and nothing against it.
-    package static func fits(_ push: StoragePush) -> Bool {
-        guard push.hash.count == characters, let data = push.data else { return false }
+    package static func fits(_ notice: StorageNotice) -> Bool {
+        guard notice.hash.count == characters, let data = notice.data else { return false }
         var text: [UInt8] = []
-        if push.namespace != 0 { Decimal.append(Int64(push.namespace), to: &text) }
+        if notice.namespace != 0 { Decimal.append(Int64(notice.namespace), to: &text) }
         let hash = Blake2b.digest32 { hash in
-            hash.update(push.account.bytes)
+            hash.update(notice.account.bytes)
             hash.update(text)
             data.reveal { hash.update($0) }
         }
         return hash.reveal { hash in
             withUnsafeTemporaryAllocation(byteCount: Base64.encodedCount(hash.count), alignment: 1) { out in
                 Base64.encode(hash, into: out)
-                return push.hash.reveal { $0.elementsEqual(out.prefix(characters)) }
+                return notice.hash.reveal { $0.elementsEqual(out.prefix(characters)) }
             }
         }
     }

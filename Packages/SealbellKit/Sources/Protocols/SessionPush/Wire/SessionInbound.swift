@@ -6,7 +6,7 @@ package enum SessionInbound: Sendable {
     case subscribe(SubscribeForm, by: Way)
     case unsubscribe(UnsubscribeForm, by: Way)
     /// A message, and the revision after which the account's rows are read: 0 for all of them.
-    case notified(StoragePush, after: UInt64 = 0)
+    case notified(StorageNotice, after: UInt64 = 0)
 }
 
 /// Paths of the front end (§3).

@@ -46,7 +46,7 @@ package struct StatusInbox: Sendable {
         let chat = chats[account.installationID]?.prefix(StatusLimits.knownChats).first { id in
             hash.map { $0 == StatusHash.chat(id) } ?? false
         }
-        let note = data.message.flatMap { MessageNote.open($0, with: account.key) }
+        let note = data.message.flatMap { MessagePreview.open($0, with: account.key) }
         let message = StatusContent(
             installationID: account.installationID, chat: chat, id: note?.messageID, content: note?.content,
             author: note?.author)

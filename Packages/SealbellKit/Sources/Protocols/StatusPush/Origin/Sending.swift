@@ -363,7 +363,7 @@ extension StatusOriginRoutine {
             entry.type = .requestToJoinCommunity
         }
         if let content = notification.content,
-            let note = MessageNote.seal(
+            let note = MessagePreview.seal(
                 content, messageID: notification.messageID, author: key, to: target.pushKey,
                 using: &generator)
         {

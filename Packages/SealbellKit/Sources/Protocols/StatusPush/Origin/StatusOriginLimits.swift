@@ -1,8 +1,8 @@
 /// Bounds of the sending client.
 extension StatusLimits {
-    /// Content of a note: with its frame, padding and seal the push stays below the 4 KiB of push services,
-    /// where it stands twice as hex.
-    static let noteBytes = 400
+    /// Content of a preview: with its frame, padding and seal the push stays below the 4 KiB of push
+    /// services, where it stands twice as hex.
+    static let previewBytes = 400
     /// Fewest installations that a message for all of them goes to (RFC 59, "Sending a push notification").
     public static let leastInstallations = 3
     /// Most of them, whatever is asked for: 32.

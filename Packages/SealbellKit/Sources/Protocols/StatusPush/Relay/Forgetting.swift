@@ -2,9 +2,9 @@ package import PushModel
 
 /// Followed topics that nobody needs any more.
 extension StatusRelay {
-    /// The entries to delete from a page of followed topics (``StatusKeys/followed``): topics of people who
-    /// have no registration left, because the push service refused their tokens, because an operator had them
-    /// forgotten, or because their last two installations unregistered at the same moment.
+    /// The entries to delete from a page of followed topics (``StatusRecordNames/followed``): topics of
+    /// people who have no registration left, because the push service refused their tokens, because an
+    /// operator had them forgotten, or because their last two installations unregistered at the same moment.
     ///
     /// The changes are independent: one is refused if somebody registered in the meantime.
     package func unneeded(among page: [Record]) async throws(StatusError) -> [Change] {

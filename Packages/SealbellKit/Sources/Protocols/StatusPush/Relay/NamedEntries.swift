@@ -6,7 +6,7 @@ package struct NamedEntries: Sendable {
     /// For each name, the places of its notifications in order.
     package private(set) var places: [[Int]] = []
 
-    package init(_ entries: [PushNotification], _ keys: StatusKeys) {
+    package init(_ entries: [PushNotification], _ keys: StatusRecordNames) {
         var known: [Digest16: Int] = [:]
         for (place, entry) in entries.enumerated() {
             let name = keys.registration(of: entry.publicKey, installation: entry.installationID)

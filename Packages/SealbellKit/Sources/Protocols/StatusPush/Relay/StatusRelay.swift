@@ -14,7 +14,7 @@ package struct StatusRelay: AnsweringRole {
     /// Charges a toll; returns when there is enough again, or `nil` if it was charged.
     package typealias Charge = @Sendable (Toll) -> Duration?
 
-    package let keys: StatusKeys
+    package let keys: StatusRecordNames
     package let policy: StatusPolicy
     package let identity: Secp256k1KeyPair
     let registry: any Registry
@@ -33,7 +33,7 @@ package struct StatusRelay: AnsweringRole {
         charge: @escaping Charge, reportWithin: Duration = StatusLimits.reportWithin, world: World
     ) {
         self.reportWithin = reportWithin
-        keys = StatusKeys(instance)
+        keys = StatusRecordNames(instance)
         self.policy = policy
         self.identity = identity
         self.registry = registry

@@ -61,7 +61,7 @@ package struct FollowedTopic: Sendable {
     /// Its record, which is found by the topic's four bytes and holds the topic's key, so that the key is
     /// made only once.
     package static func record(
-        _ topic: WakuTopic, key: Secret, _ keys: StatusKeys, now: UnixTime
+        _ topic: WakuTopic, key: Secret, _ keys: StatusRecordNames, now: UnixTime
     ) -> Record {
         Record(
             key: keys.topic(topic), owner: keys.topics(sharing: topic.id), touchedAt: now,

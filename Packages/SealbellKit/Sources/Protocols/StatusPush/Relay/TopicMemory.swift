@@ -84,7 +84,7 @@ package struct TopicMemory: Sendable {
     package mutating func swept(upTo revision: UInt64?, isEnd: Bool) { swept = isEnd ? 0 : revision ?? 0 }
 }
 
-extension StatusKeys {
+extension StatusRecordNames {
     /// Keys of all followed topics that share four bytes: chance gives two, and whoever looks for names with
     /// the same bytes as another's is not to hide that one behind them.
     package func topicKeys(

@@ -81,7 +81,7 @@ public struct ZulipDeviceRow: Sendable {
 }
 
 /// Why the relay refused a registration whose record is gone: the entry `failed` of the map (§14.10).
-public struct ZulipNote: Sendable, Hashable {
+public struct ZulipRegistrationFailure: Sendable, Hashable {
     /// `push_account_id`.
     public let id: Int64
     /// In upper case.

@@ -213,14 +213,14 @@ extension ZulipRegistrations {
                 write(row, &step)
             case .zap:
                 remove(row, &step)
-                note(ZulipNote(id: id, code: code, at: now), &step)
+                note(ZulipRegistrationFailure(id: id, code: code, at: now), &step)
                 step.events.append(.accountRemoved(id, code: code))
             }
         }
     }
 
     /// Keeps the reason in sight; where there are too many, the oldest goes as at its end.
-    private mutating func note(_ note: ZulipNote, _ step: inout ZulipStep) {
+    private mutating func note(_ note: ZulipRegistrationFailure, _ step: inout ZulipStep) {
         notes[note.id] = note
         step.changes.append(.note(note))
         let others = notes.values.filter { $0.id != note.id }

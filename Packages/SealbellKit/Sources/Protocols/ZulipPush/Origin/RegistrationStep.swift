@@ -13,7 +13,7 @@ public enum ZulipChange: Sendable {
     /// Deletes the row of this `device_id`.
     case removeDevice(Int64)
     /// Writes the note in place of the one with its id.
-    case note(ZulipNote)
+    case note(ZulipRegistrationFailure)
     /// Deletes the note of this `push_account_id`.
     case removeNote(Int64)
     /// Writes the item in place of the one with its id.

@@ -47,7 +47,7 @@ extension ZulipRegistrations {
             guard let row = ZulipDeviceRow(body: body) else { return false }
             devices[row.id] = row
         case 3:
-            guard let note = ZulipNote(body: body) else { return false }
+            guard let note = ZulipRegistrationFailure(body: body) else { return false }
             notes[note.id] = note
         case 4:
             guard let item = ZulipQueueItem(body: body) else { return false }

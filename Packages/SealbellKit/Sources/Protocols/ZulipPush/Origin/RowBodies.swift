@@ -106,7 +106,7 @@ extension ZulipDeviceRow {
     }
 }
 
-extension ZulipNote {
+extension ZulipRegistrationFailure {
     private static let format: UInt8 = 0x31
 
     /// The note in bytes: id, time, code.
@@ -120,11 +120,11 @@ extension ZulipNote {
 
     /// `nil` for bytes that ``body`` has not written.
     public init?(body: Secret) {
-        let note: ZulipNote? = body.reveal { bytes in
+        let note: ZulipRegistrationFailure? = body.reveal { bytes in
             guard var reader = BodyReader(bytes, format: Self.format), let id = reader.int(),
                 let at = reader.int(), let code = reader.word(), reader.isAtEnd
             else { return nil }
-            return ZulipNote(id: id, code: code, at: UnixTime(milliseconds: at))
+            return ZulipRegistrationFailure(id: id, code: code, at: UnixTime(milliseconds: at))
         }
         guard let note else { return nil }
         self = note

@@ -19,7 +19,7 @@ public struct ZulipRegistrations: Sendable {
     /// By `device_id`: v12.
     public internal(set) var devices: [Int64: ZulipDeviceRow] = [:]
     /// By `push_account_id`.
-    public internal(set) var notes: [Int64: ZulipNote] = [:]
+    public internal(set) var notes: [Int64: ZulipRegistrationFailure] = [:]
     /// By id: registrations that the relay has not answered for good.
     public internal(set) var queue: [UInt64: ZulipQueueItem] = [:]
     /// Items with a call under way, and its try.
@@ -30,7 +30,8 @@ public struct ZulipRegistrations: Sendable {
     /// - Parameter limit: records of the user, and as many devices of v12, and as many notes.
     public init(
         realm: String, accounts: [ZulipAccountRow] = [], devices: [ZulipDeviceRow] = [],
-        notes: [ZulipNote] = [], queue: [ZulipQueueItem] = [], times: ZulipQueueTimes = ZulipQueueTimes(),
+        notes: [ZulipRegistrationFailure] = [], queue: [ZulipQueueItem] = [],
+        times: ZulipQueueTimes = ZulipQueueTimes(),
         limit: Int = ZulipOriginLimits.recordsPerUser
     ) {
         self.realm = realm

@@ -21,7 +21,7 @@ struct AuthorisedServer: Sendable {
     }
 
     /// The changes that follow from the key that was shown: the new key ends the old one.
-    func endings(_ keys: ZulipKeys, now: UnixTime) -> [Change] {
+    func endings(_ keys: ZulipRecordNames, now: UnixTime) -> [Change] {
         guard !isByOldKey, let end = server.oldKeyEnds, end > now else { return [] }
         return [.delete(keys.oldKey(of: server.id, before: server.keyHash), if: .any)]
     }
@@ -29,7 +29,7 @@ struct AuthorisedServer: Sendable {
     /// Compares what was shown with what is stored.
     ///
     /// - Parameter record: the record under the id that was shown, if any.
-    /// - Parameter oldKey: the record under ``ZulipKeys/oldKey(of:before:)``, if it was looked up.
+    /// - Parameter oldKey: the record under ``ZulipRecordNames/oldKey(of:before:)``, if it was looked up.
     /// - Throws: `.unknownServer`, `.wrongServerKey`, `.deactivatedServer` (§5.1).
     static func authorise(
         _ credentials: ServerCredentials, _ record: Record?, oldKey: Record? = nil

@@ -10,9 +10,9 @@ import WireFormats
 
 /// The record under the host name of a sign-up.
 struct HostRoom {
-    /// Whose the host is; a record of ``ZulipKeys/host(_:)``.
+    /// Whose the host is; a record of ``ZulipRecordNames/host(_:)``.
     let host: Record?
-    /// Whose the whole name is, where somebody was given it; a record of ``ZulipKeys/name(_:)``.
+    /// Whose the whole name is, where somebody was given it; a record of ``ZulipRecordNames/name(_:)``.
     let name: Record?
     let invitation: Record?
     /// How the servers stand that have the name at whatever port, without the one that asks.

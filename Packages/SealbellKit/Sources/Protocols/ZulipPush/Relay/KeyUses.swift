@@ -18,7 +18,7 @@ final class KeyUses: Sendable {
     private let state = Mutex(State())
 
     /// What a registration writes that uses a key now.
-    func change(_ publicKey: String, _ keys: ZulipKeys, _ world: World) -> Change? {
+    func change(_ publicKey: String, _ keys: ZulipRecordNames, _ world: World) -> Change? {
         let now = world.now()
         guard let key = try? Base64.decode(publicKey) else { return nil }  // It is one of ours.
         let day = ZulipKeyUse.day(now)

@@ -12,7 +12,7 @@ extension Registry {
 
     /// All realms of one server, those that it reports no longer too; at most some
     /// ``ZulipLimits/realmsPerServer``.
-    func realms(of server: UUIDText, _ keys: ZulipKeys) async throws(StoreError) -> [KnownRealm] {
+    func realms(of server: UUIDText, _ keys: ZulipRecordNames) async throws(StoreError) -> [KnownRealm] {
         var found: [KnownRealm] = []
         var after: UInt64 = 0
         // Ends: the revisions rise, and a server's realms are bounded.

@@ -107,7 +107,7 @@ package enum ZulipInvitation {
     package static func change(_ host: String, instance: ConfiguredName, now: UnixTime) -> Change? {
         guard let name = ZulipHostname(Array(host.utf8)) else { return nil }
         let record = Record(
-            key: ZulipKeys(instance).invitation(name), touchedAt: now,
+            key: ZulipRecordNames(instance).invitation(name), touchedAt: now,
             expiresAt: now + ZulipLimits.invitationLife,
             body: Secret(name.name.utf8))
         return .put(record, if: .any)

@@ -91,7 +91,7 @@ extension TransferChallenge.Key {
 
     /// The record to write; it goes when nothing is good any more that was made with it. An hour more, for
     /// relays on one store whose clocks differ.
-    func record(_ keys: ZulipKeys, now: UnixTime) -> Record {
+    func record(_ keys: ZulipRecordNames, now: UnixTime) -> Record {
         let end = UnixTime(milliseconds: (day + 1) * Self.dayMilliseconds)
         return Record(
             key: keys.challengeKey(day), touchedAt: now,

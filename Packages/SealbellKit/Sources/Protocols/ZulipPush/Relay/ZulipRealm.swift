@@ -54,13 +54,13 @@ package struct ZulipRealm: Sendable, Hashable {
         self = realm
     }
 
-    package func record(_ keys: ZulipKeys, now: UnixTime) -> Record {
+    package func record(_ keys: ZulipRecordNames, now: UnixTime) -> Record {
         Record(key: keys.realm(id), owner: keys.server(server), touchedAt: now, body: body)
     }
 
     /// What is left for ``ZulipServers/sweep()`` to find when another server takes the realm over. It hangs
     /// on the note that there is something to sweep, not on the server, which may have realms still.
-    package func vacancy(_ keys: ZulipKeys, now: UnixTime) -> Record {
+    package func vacancy(_ keys: ZulipRecordNames, now: UnixTime) -> Record {
         Record(key: keys.vacated(self), owner: keys.leaving(server), touchedAt: now, body: body)
     }
 }

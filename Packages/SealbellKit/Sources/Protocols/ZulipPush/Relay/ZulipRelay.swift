@@ -28,7 +28,7 @@ package final class ZulipRelay: AnsweringRole {
     package typealias ZulipVerdict = Verdict<ZulipReply, ZulipError>
 
     let registry: any Registry
-    let keys: ZulipKeys
+    let keys: ZulipRecordNames
     let bouncerKeys: BouncerKeys
     let admission: ZulipAdmission
     let web: (any WebFetch)?
@@ -41,7 +41,7 @@ package final class ZulipRelay: AnsweringRole {
     let allowances: ZulipAllowances
     let memory: CallerMemory
     let bounds: ZulipBounds
-    let ledger: RegistrationLedger
+    let counts: RegistrationCounts
     let asked = HostsAsked()
     let uses = KeyUses()
 
@@ -61,8 +61,8 @@ package final class ZulipRelay: AnsweringRole {
         charge: @escaping @Sendable (Toll) -> Duration? = { _ in nil }, world: World
     ) {
         self.bounds = bounds
-        ledger = RegistrationLedger(bounds)
-        keys = ZulipKeys(instance)
+        counts = RegistrationCounts(bounds)
+        keys = ZulipRecordNames(instance)
         self.bouncerKeys = bouncerKeys
         self.admission = admission
         self.registry = registry

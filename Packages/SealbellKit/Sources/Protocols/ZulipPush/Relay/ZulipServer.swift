@@ -115,7 +115,7 @@ package struct ZulipServer: Sendable {
     }
 
     /// The record to write.
-    package func record(_ keys: ZulipKeys, now: UnixTime) -> Record {
+    package func record(_ keys: ZulipRecordNames, now: UnixTime) -> Record {
         var current = self
         // An expired time is not written again.
         if let oldKeyEnds, oldKeyEnds <= now { current.oldKeyEnds = nil }

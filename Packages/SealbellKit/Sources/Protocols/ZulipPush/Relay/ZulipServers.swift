@@ -18,13 +18,13 @@ package struct ZulipServers: Sendable {
 
     private let instance: ConfiguredName
     let registry: any Registry
-    let keys: ZulipKeys
+    let keys: ZulipRecordNames
     let world: World
 
     package init(_ instance: ConfiguredName, _ registry: any Registry, world: World) {
         self.instance = instance
         self.registry = registry
-        keys = ZulipKeys(instance)
+        keys = ZulipRecordNames(instance)
         self.world = world
     }
 

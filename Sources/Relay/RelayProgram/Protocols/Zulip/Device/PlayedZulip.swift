@@ -63,7 +63,7 @@ struct PlayedZulip: KitParty {
         self.file = file
     }
 
-    init?(_ row: KitRow, _ file: HeldFile) throws {
+    init?(_ row: KitObject, _ file: HeldFile) throws {
         guard let service: TokenKind = row.word("service"), let token = row["token"],
             let key = row.text("bouncer_key"),
             let accounts = try row.rows("accounts", atMost: Self.accounts)
@@ -75,16 +75,16 @@ struct PlayedZulip: KitParty {
         guard self.accounts.count == accounts.count else { return nil }
     }
 
-    var row: KitRow {
+    var row: KitObject {
         [
             "service": service.rawValue, "token": token, "app_id": appID, "bouncer_key": bouncerKey,
-            "sandbox": sandbox, "seen": seen.text, "accounts": KitRow.text(accounts.map(\.row))
+            "sandbox": sandbox, "seen": seen.text, "accounts": KitObject.text(accounts.map(\.row))
         ]
     }
 }
 
 extension PlayedZulip.Account {
-    fileprivate init?(_ row: KitRow) {
+    fileprivate init?(_ row: KitObject) {
         guard let url = row.text("url"), let user = row.text("user"), let apiKey = row["api_key"],
             let realmURL = row.text("realm_url"), let userID = row.text("user_id").flatMap({ Int64($0) })
         else { return nil }
@@ -100,7 +100,7 @@ extension PlayedZulip.Account {
             kept: row["device"])
     }
 
-    fileprivate var row: KitRow {
+    fileprivate var row: KitObject {
         [
             "url": url, "user": user, "api_key": apiKey, "profile": profile?.rawValue,
             "require_e2ee": requiresEncryption ? "yes" : nil, "forgotten": isForgotten ? "yes" : nil,
