@@ -15,7 +15,7 @@ let swarmTargets: [String: Body] = [
 ]
 
 private final class LinkPlay {
-    private var state: LinkState
+    private var state: SwarmLinkState
     private var now = ContinuousClock.now
     private let bytes: UnsafeRawBufferPointer
     private var at = 0
@@ -38,7 +38,7 @@ private final class LinkPlay {
         let (share, counter) = (Share(), Counter())
         self.share = share
         guard let daemon = DaemonAddress("tcp://127.0.0.1:22025") else { preconditionFailure("an address") }
-        state = LinkState(
+        state = SwarmLinkState(
             daemon: daemon, limits: playLimits, random: { counter.next() },
             ours: { swarms in
                 share.mask.withLock { $0 }.map { mask in
@@ -108,7 +108,7 @@ private final class LinkPlay {
 
     // MARK: what comes
 
-    private func take(_ event: LinkState.Event) {
+    private func take(_ event: SwarmLinkState.Event) {
         for action in state.take(event, at: now) {
             switch action {
             case .open(let peer, _, _): precondition(open.insert(peer).inserted, "one socket for each")

@@ -328,18 +328,18 @@ struct RuleSelfTests {
 
     @Test("Unfinished words and paths of one machine are found")
     func words() {
-        #expect(Words.unfinished("a", "// TO" + "DO later").count == 1)
-        #expect(Words.unfinished("a", "// a st" + "ub").count == 1)
-        #expect(Words.unfinished("a", "// st" + "ubborn").isEmpty)
-        #expect(Words.machinePaths("a", "cd /ro" + "ot/x").count == 1)
-        #expect(Words.machinePaths("a", "./net" + "/wo" + "rk/x").isEmpty)
-        #expect(Words.machinePaths("a", "/var/lib/sealbell").isEmpty)
+        #expect(WordRules.unfinished("a", "// TO" + "DO later").count == 1)
+        #expect(WordRules.unfinished("a", "// a st" + "ub").count == 1)
+        #expect(WordRules.unfinished("a", "// st" + "ubborn").isEmpty)
+        #expect(WordRules.machinePaths("a", "cd /ro" + "ot/x").count == 1)
+        #expect(WordRules.machinePaths("a", "./net" + "/wo" + "rk/x").isEmpty)
+        #expect(WordRules.machinePaths("a", "/var/lib/sealbell").isEmpty)
     }
 
     @Test("Files named on a page are found")
     func namedPaths() {
         let page = "See `Sources/A/B.swift`, `Tests/C/` and `scripts/run` or `Other/D.swift`."
-        #expect(Words.namedPaths(page) == ["Sources/A/B.swift", "Tests/C/", "scripts/run"])
+        #expect(WordRules.namedPaths(page) == ["Sources/A/B.swift", "Tests/C/", "scripts/run"])
         #expect(Tree.exists("Package.swift"))
         #expect(!Tree.exists("Sources/A/B.swift"))
     }

@@ -178,10 +178,10 @@ struct TidyTests {
         let found = texts.flatMap { path, text in
             // The rules' own samples are spelled out in this folder.
             path.hasPrefix("Tests/TidyTests/") || path.hasPrefix("docs/")
-                ? Words.machinePaths(path, text).filter {
+                ? WordRules.machinePaths(path, text).filter {
                     !path.hasPrefix("Tests/TidyTests/") && $0.path == path
                 }
-                : Words.unfinished(path, text) + Words.machinePaths(path, text)
+                : WordRules.unfinished(path, text) + WordRules.machinePaths(path, text)
         }
         #expect(found.isEmpty, "\(list(found))")
     }
@@ -192,7 +192,7 @@ struct TidyTests {
             try Tree.texts(below: "docs", endings: ["md"])
             + ["README.md", "CONTRIBUTING.md"].map { ($0, try Tree.text($0)) }
         let missing = pages.flatMap { path, text in
-            Words.namedPaths(text).filter { !Tree.exists($0) }.map { "\(path): \($0)" }
+            WordRules.namedPaths(text).filter { !Tree.exists($0) }.map { "\(path): \($0)" }
         }
         #expect(missing.isEmpty, "\(missing.joined(separator: "\n"))")
     }
@@ -200,15 +200,16 @@ struct TidyTests {
     @Test("Tests that the documentation names are in the files that it names")
     func namedTests() throws {
         let pages = try Tree.texts(below: "docs", endings: ["md"])
-        let named = pages.flatMap { path, text in Words.namedTests(text).map { (path, $0.file, $0.name) } }
+        let named = pages.flatMap { path, text in WordRules.namedTests(text).map { (path, $0.file, $0.name) }
+        }
         #expect(named.count > 100, "the names were not found")
         let missing = try named.filter { _, file, name in
-            try !Tree.exists(file) || !Words.holds(Tree.text(file), name)
+            try !Tree.exists(file) || !WordRules.holds(Tree.text(file), name)
         }
         #expect(missing.isEmpty, "\(missing.map { "\($0.0): \($0.1): \($0.2)" })")
         let sample = "`Tests/A.swift` (\"b…\", \"…c\": what it does)"
-        #expect(Words.namedTests(sample).map(\.name) == ["b…", "…c"])
-        #expect(Words.holds("say b and c", "b…c") && !Words.holds("say b and c", "b…x"))
+        #expect(WordRules.namedTests(sample).map(\.name) == ["b…", "…c"])
+        #expect(WordRules.holds("say b and c", "b…c") && !WordRules.holds("say b and c", "b…x"))
     }
 
     @Test("The manifest's arrows point down, and nothing of a server stands below a protocol target")

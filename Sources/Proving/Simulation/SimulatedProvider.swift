@@ -14,7 +14,7 @@ final class SimulatedProvider: DirectProvider {
     }
 
     private struct State {
-        var patience: Patience
+        var patience: PoolPatience
         var isWindingDown = false
         /// Requests that are not answered yet, and that somebody waits for.
         var exchanges: [Int: SimulatedExchange] = [:]
@@ -90,7 +90,7 @@ final class SimulatedProvider: DirectProvider {
         options.requestDeadline =
             lane.service == .apns ? APNsProvider.requestDeadline : FCMProvider.requestDeadline
         listens = options.lateAnswers
-        state = Mutex(State(patience: Patience(options: options)))
+        state = Mutex(State(patience: PoolPatience(options: options)))
     }
 
     /// Cancelled: that is its end.

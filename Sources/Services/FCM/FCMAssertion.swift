@@ -16,7 +16,7 @@ enum FCMAssertion {
     private static let deadline: Duration = .seconds(10)
 
     /// A signed assertion as a form, to be posted to the account's token address.
-    static func request(for account: ServiceAccount, now: UnixTime) -> WebRequest {
+    static func request(for account: FCMServiceAccount, now: UnixTime) -> WebRequest {
         let issued = now - backdatedBy
         var header = JSONWriter()
         header.beginObject()

@@ -32,7 +32,7 @@ package actor FCMCredential {
     /// A token that would expire on its way is not sent.
     private static let leeway: Duration = .seconds(10)
 
-    package nonisolated let account: ServiceAccount
+    package nonisolated let account: FCMServiceAccount
     private let fetch: any WebFetch
     private let world: World
     private let journal: Journal
@@ -47,7 +47,7 @@ package actor FCMCredential {
     private var refusals = 0
     private var tryNotBefore: ContinuousClock.Instant?
 
-    package init(account: ServiceAccount, fetch: any WebFetch, world: World, journal: Journal) {
+    package init(account: FCMServiceAccount, fetch: any WebFetch, world: World, journal: Journal) {
         self.account = account
         self.fetch = fetch
         self.world = world

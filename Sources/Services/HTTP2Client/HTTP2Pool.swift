@@ -23,7 +23,7 @@ package final class HTTP2Pool: Sendable {
     private let journal: Journal
     private let lane: LaneName?
     private let state: Mutex<State>
-    private let patience: Mutex<Patience>
+    private let patience: Mutex<PoolPatience>
     /// An answer that took longer tells how long the next may take.
     private let closeCall: Duration
 
@@ -44,7 +44,7 @@ package final class HTTP2Pool: Sendable {
         self.journal = journal
         self.lane = lane
         state = Mutex(State(options: options))
-        let patience = Patience(options: options)
+        let patience = PoolPatience(options: options)
         closeCall = patience.closeCall
         self.patience = Mutex(patience)
     }
@@ -218,7 +218,7 @@ extension HTTP2Pool {
         look()
     }
 
-    func allowance(at now: ContinuousClock.Instant) -> Patience.Allowance {
+    func allowance(at now: ContinuousClock.Instant) -> PoolPatience.Allowance {
         patience.withLock { $0.allowance(at: now) }
     }
 

@@ -92,7 +92,7 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
     /// The session reads nothing of it any more. What was not processed is still its sender's.
     func forget() { if !goesOn { (request, terms) = (nil, nil) } }
 
-    func isLate(_ now: ContinuousClock.Instant, _ allowance: Patience.Allowance) -> Bool {
+    func isLate(_ now: ContinuousClock.Instant, _ allowance: PoolPatience.Allowance) -> Bool {
         guard isOpen, let terms, let begun else { return false }
         let own = terms.answerBy ?? begun + allowance.span
         return min(own, allowance.until ?? own) <= now

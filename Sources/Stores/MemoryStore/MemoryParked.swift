@@ -5,7 +5,7 @@ extension MemoryState {
     mutating func park(_ row: Row) {
         let push = row.push
         let name = ParkedName(lane: push.lane, pushClass: push.pushClass)
-        parked[name, default: ParkedRows()].insert(
+        parked[name, default: MemoryParkedRows()].insert(
             MomentHeap.Item(at: push.notBefore, row: push.row), of: push.origin)
         parkedCounts[ParkedOwner(lane: push.lane, owner: row.owner), default: 0] += 1
     }

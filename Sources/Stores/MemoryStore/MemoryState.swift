@@ -42,7 +42,7 @@ struct MemoryState {
     var rows: [Int64: Row] = [:]
     var nextRow: Int64 = 1
     var bytes = 0
-    var parked: [ParkedName: ParkedRows] = [:]
+    var parked: [ParkedName: MemoryParkedRows] = [:]
     var parkedCounts: [ParkedOwner: Int] = [:]
     /// When custody of each row ends; rows that have gone meanwhile are skipped.
     var custody = MomentHeap()

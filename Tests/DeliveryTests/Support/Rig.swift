@@ -18,7 +18,7 @@ struct Rig: Sendable {
     let journal: LogSpy
     let events: Trace
     /// Every answer that an operator would hear of: as a value, and in words.
-    let attempts: Attempts
+    let attempts: HeardAttempts
     var answers: Trace { attempts.words }
     /// Pushes whose custody ended unsent, as an operator counts them.
     let custodyEnded: AwaitedCount
@@ -50,7 +50,7 @@ struct Rig: Sendable {
         let journal = LogSpy()
         let events = Trace()
         let (custodyEnded, counted) = (AwaitedCount(), AwaitedCount())
-        let attempts = Attempts()
+        let attempts = HeardAttempts()
         var observer = DeliveryObserver(
             laneHalted: { lane, cause, _ in events.add("\(lane) halted \(cause)") },
             laneResumed: { lane in events.add("\(lane) resumed") },

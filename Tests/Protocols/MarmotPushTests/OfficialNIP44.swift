@@ -10,7 +10,7 @@ import WireFormats
 struct OfficialNIP44: Sendable {
     let json: JSONValue
     let set: VectorSet
-    private let runner = VectorRunner(VectorFile(json: .null, set: "official"))
+    private let runner = MarmotVectorRunner(VectorFile(json: .null, set: "official"))
 
     init(_ json: JSONValue) throws {
         self.json = json

@@ -6,7 +6,7 @@ import Testing
 import WireFormats
 
 /// Keys and boxes.
-extension VectorRunner {
+extension MarmotVectorRunner {
     func format(_ name: String, _ row: JSONValue) throws -> Bool {
         let format = try #require(TokenFormat(rawValue: name))
         let tags = try #require(row["tags"]?.array).map { $0.array?.compactMap(\.string) ?? [] }

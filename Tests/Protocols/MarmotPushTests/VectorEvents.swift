@@ -6,7 +6,7 @@ import Testing
 import WireFormats
 
 /// Events, signatures and what relays say.
-extension VectorRunner {
+extension MarmotVectorRunner {
     func nip01(_ row: JSONValue) throws -> Bool {
         let event = try event(row["event"])
         let stated = try #require(row["event"])

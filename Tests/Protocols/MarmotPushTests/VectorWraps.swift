@@ -5,7 +5,7 @@ import Testing
 import WireFormats
 
 /// Wraps: built to the byte, and opened.
-extension VectorRunner {
+extension MarmotVectorRunner {
     /// Every byte but the signatures, whose random part the file does not give: the id covers all the rest,
     /// and the file's signature has to fit it.
     func building(_ row: JSONValue) throws -> Bool {

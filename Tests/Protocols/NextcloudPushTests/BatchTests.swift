@@ -9,7 +9,7 @@ struct BatchTests {
     @Test(
         "A form without any entry is refused: no server sends one", arguments: ["", "a=b", "notifications=1"])
     func none(_ body: String) async throws {
-        let rig = try await RelayRig.make()
+        let rig = try await NextcloudRelayRig.make()
         let answer = await rig.ask("POST", "/notifications", body: Array(body.utf8))
         #expect(answer.status == 400 && answer.unknown == nil && answer.failed == nil)
     }

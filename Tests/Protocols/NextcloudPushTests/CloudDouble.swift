@@ -66,30 +66,31 @@ struct CloudDouble {
     // MARK: notifying
 
     private var everybody: Audience {
-        let states = rows.map { ($0.tokenID, AppPasswordState(lastUsedAt: RelayRig.now)) }
+        let states = rows.map { ($0.tokenID, AppPasswordState(lastUsedAt: NextcloudRelayRig.now)) }
         return PushConditions(appPasswords: Dictionary(states, uniquingKeysWith: { $1 }))
-            .everybody(of: rows, now: RelayRig.now)
+            .everybody(of: rows, now: NextcloudRelayRig.now)
     }
 
     mutating func notify(_ subject: String, type: String = "chat") throws -> Int64 {
         lastID += 1
         let notification = NextcloudNotification(
             id: lastID, app: "spreed", subject: subject, objectType: type, objectID: "t0k3n")
-        queue.add(try origin.notify(notification, to: everybody, of: user).entries, now: RelayRig.now)
+        queue.add(
+            try origin.notify(notification, to: everybody, of: user).entries, now: NextcloudRelayRig.now)
         return lastID
     }
 
     mutating func withdraw(_ ids: [Int64]) throws {
-        queue.add(try origin.withdraw(ids, from: everybody, of: user).entries, now: RelayRig.now)
+        queue.add(try origin.withdraw(ids, from: everybody, of: user).entries, now: NextcloudRelayRig.now)
     }
 
     /// Makes the calls that are due, and acts on their answers.
-    mutating func flush(to relay: RelayRig) async throws -> [ProxyVerdict.Outcome] {
+    mutating func flush(to relay: NextcloudRelayRig) async throws -> [ProxyVerdict.Outcome] {
         var outcomes: [ProxyVerdict.Outcome] = []
-        for call in queue.next(now: RelayRig.now) {
+        for call in queue.next(now: NextcloudRelayRig.now) {
             let answer = await relay.answer(call.request)
             let settlement = queue.settle(
-                call.id, answer, rows: rows, now: RelayRig.now, using: &random)
+                call.id, answer, rows: rows, now: NextcloudRelayRig.now, using: &random)
             let settled = try #require(settlement)
             rows.removeAll { settled.verdict.deletes.contains($0.tokenID) }
             outcomes.append(settled.verdict.outcome)
@@ -121,11 +122,11 @@ struct PhoneDouble {
     ///
     /// - Returns: what the relay answered, in order.
     mutating func register(
-        _ cloud: inout CloudDouble, _ relay: RelayRig, _ occasion: NextcloudRoutine.Occasion = .start
+        _ cloud: inout CloudDouble, _ relay: NextcloudRelayRig, _ occasion: NextcloudRoutine.Occasion = .start
     ) async throws -> [Int?] {
         let capabilities = try NextcloudCapabilities(CloudDouble.capabilities.body)
         let token = try NextcloudPushToken(alert: Secret(Self.alert.utf8), voip: Secret(Self.voip.utf8))
-        var step = try device.register(token, at: capabilities, occasion, now: RelayRig.now)
+        var step = try device.register(token, at: capabilities, occasion, now: NextcloudRelayRig.now)
         var answers: [Int?] = []
         while case .call(let call) = step {
             let answer: CallAnswer
@@ -135,14 +136,14 @@ struct PhoneDouble {
                 answer = await relay.answer(call)
                 answers.append(answer.status)
             }
-            step = device.settle(answer, now: RelayRig.now, using: &random)
+            step = device.settle(answer, now: NextcloudRelayRig.now, using: &random)
         }
         guard case .done = step else { throw NextcloudError(.refusedByProxy) }
         return answers
     }
 
     /// Leaves both.
-    mutating func unregister(_ cloud: inout CloudDouble, _ relay: RelayRig) async throws -> [Int?] {
+    mutating func unregister(_ cloud: inout CloudDouble, _ relay: NextcloudRelayRig) async throws -> [Int?] {
         var work = Unregistration(account: device.account, app: device.app)
         var (answers, isOver) = ([Int?](), false)
         // The server first, then the relay.
@@ -151,7 +152,7 @@ struct PhoneDouble {
             let isAtCloud = call.url.hasPrefix(CloudDouble.url)
             let answer = isAtCloud ? try cloud.answer(call) : await relay.answer(call)
             answers.append(answer.status)
-            isOver = work.settle(answer, now: RelayRig.now, using: &random)
+            isOver = work.settle(answer, now: NextcloudRelayRig.now, using: &random)
         }
         #expect(isOver)
         return answers
@@ -163,7 +164,7 @@ struct PhoneDouble {
     }
 }
 
-extension RelayRig {
+extension NextcloudRelayRig {
     /// Makes a call of a device or an origin.
     func answer(_ call: HTTPCall) async -> CallAnswer {
         let path = call.url.split(separator: "/", omittingEmptySubsequences: true).dropFirst(2)

@@ -7,7 +7,7 @@ import WireFormats
 @Suite("Nextcloud vectors of the ends", .timeLimit(.minutes(30)))
 struct EndVectorTests {
     /// `nil` when a directory was named that has no such file.
-    static let main = Result { try VectorFile.load("nextcloud.json").map(EndVectors.init) }
+    static let main = Result { try VectorFile.load("nextcloud.json").map(NextcloudEndVectors.init) }
 
     @Test("A case of the vectors holds", arguments: try EndVectorTests.main.get()?.set.cases ?? [])
     func holds(_ vector: VectorCase) async throws {
@@ -18,7 +18,7 @@ struct EndVectorTests {
     @Test("Each section of the vectors has cases, and is one of the ends' or of the relay's")
     func sections() throws {
         guard let runner = try Self.main.get() else { return }
-        let frame = EndVectors.frame.union(EndVectors.ofRelay)
+        let frame = NextcloudEndVectors.frame.union(NextcloudEndVectors.ofRelay)
         let names = runner.json.object?.names.filter { !frame.contains($0) } ?? []
         #expect(!names.isEmpty, "the sections were not found")
         for section in names {

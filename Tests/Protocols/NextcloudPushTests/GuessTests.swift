@@ -13,12 +13,12 @@ struct GuessTests {
 
     /// Two devices that are there, of which one is looked at, and one that is not.
     private struct Guessed {
-        let rig: RelayRig
+        let rig: NextcloudRelayRig
         let known: PeerDevice
         let unknown: PeerDevice
 
         /// What one call costs.
-        func cost(_ call: (RelayRig) async -> RelayAnswer) async -> (RelayWork, RelayAnswer) {
+        func cost(_ call: (NextcloudRelayRig) async -> RelayAnswer) async -> (RelayWork, RelayAnswer) {
             rig.work.set(RelayWork())
             let answer = await call(rig)
             return (rig.work.value, answer)
@@ -29,7 +29,7 @@ struct GuessTests {
         _ policy: NextcloudPolicy = NextcloudPolicy(),
         tolled: @escaping @Sendable (Toll) -> Duration? = { _ in nil }
     ) async throws -> Guessed {
-        let rig = try await RelayRig.make(policy: policy, tolled: tolled)
+        let rig = try await NextcloudRelayRig.make(policy: policy, tolled: tolled)
         for number in [40, 41] { #expect(await rig.register(alice.device(number)).status == 200) }
         return Guessed(rig: rig, known: stranger.device(41), unknown: stranger.device(42))
     }
@@ -133,7 +133,7 @@ struct GuessTests {
         }
         isOut.set(true)
         for call in [0, 1] {
-            func ask(_ rig: RelayRig, _ device: PeerDevice) async -> RelayAnswer {
+            func ask(_ rig: NextcloudRelayRig, _ device: PeerDevice) async -> RelayAnswer {
                 call == 0 ? await rig.register(device) : await rig.unregister(device)
             }
             let known = await guessed.cost { await ask($0, guessed.known) }

@@ -13,7 +13,7 @@ struct HoldingTests {
     private let poll = DeliveryLimits().holdPoll
 
     /// Registers the device, and returns when calls can be held: once the delivery has begun.
-    private func begin(_ rig: RelayRig) async {
+    private func begin(_ rig: NextcloudRelayRig) async {
         await rig.register(device)
         await rig.notify([device.entry(900)])
         await rig.services.sent(atLeast: 1)
@@ -28,7 +28,7 @@ struct HoldingTests {
         "A batch is held while the store is out, small or large, and answered and sent when it is back",
         arguments: [1, 40])
     func judged(_ count: Int) async throws {
-        let rig = try await RelayRig.make()
+        let rig = try await NextcloudRelayRig.make()
         try await rig.running { rig in
             await begin(rig)
             // One that spoils nothing, though it comes while all are held.
@@ -57,7 +57,7 @@ struct HoldingTests {
 
     @Test("A batch that has been judged is held while its pushes find no room, and is sent once")
     func full() async throws {
-        let rig = try await RelayRig.make(rows: 1)
+        let rig = try await NextcloudRelayRig.make(rows: 1)
         try await rig.running { rig in
             await rig.register(device)
             rig.services.hold()
@@ -79,7 +79,7 @@ struct HoldingTests {
 
     @Test("When the store stays out the batch is refused, with the time to come back and no word of entries")
     func ends() async throws {
-        let rig = try await RelayRig.make()
+        let rig = try await NextcloudRelayRig.make()
         try await rig.running { rig in
             await begin(rig)
             rig.store.goOut()
@@ -98,7 +98,7 @@ struct HoldingTests {
     func noRoom() async throws {
         var limits = DeliveryLimits()
         limits.heldCalls = 1
-        let rig = try await RelayRig.make(limits: limits)
+        let rig = try await NextcloudRelayRig.make(limits: limits)
         try await rig.running { rig in
             await begin(rig)
             rig.store.goOut()
@@ -124,7 +124,7 @@ struct HoldingTests {
         ] {
             var limits = DeliveryLimits()
             change(&limits)
-            let rig = try await RelayRig.make(limits: limits)
+            let rig = try await NextcloudRelayRig.make(limits: limits)
             try await rig.running { rig in
                 await begin(rig)
                 rig.store.goOut()
@@ -136,7 +136,7 @@ struct HoldingTests {
 
     @Test("A registration is not held: its app comes again")
     func registration() async throws {
-        let rig = try await RelayRig.make()
+        let rig = try await NextcloudRelayRig.make()
         try await rig.running { rig in
             rig.store.goOut()
             #expect(refused(await rig.register(device)))

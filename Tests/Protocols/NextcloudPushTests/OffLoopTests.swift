@@ -47,12 +47,12 @@ struct OffLoopTests {
         "A small batch is judged where it came, a large one elsewhere, and its answer is back at home",
         arguments: [2, 200])
     func place(_ count: Int) async throws {
-        let rig = try await RelayRig.make()
+        let rig = try await NextcloudRelayRig.make()
         let loop = Loop()
         let spy = Spy(rig.store, loop)
         let judged = Noted<[Bool]>([])
         let relay = try NextcloudRelay(
-            instance: RelayRig.instance, apps: RelayRig.apps, registry: spy, web: nil,
+            instance: NextcloudRelayRig.instance, apps: NextcloudRelayRig.apps, registry: spy, web: nil,
             charge: { _ in
                 judged.change { $0.append(loop.isHere) }
                 return nil

@@ -12,7 +12,7 @@ struct PacingTests {
     private let quiet = PeerUser.bob.device(2)
 
     /// Brings one user beyond the bound, by a call that may be larger than it.
-    private func begin(_ rig: RelayRig) async {
+    private func begin(_ rig: NextcloudRelayRig) async {
         for device in [loud, quiet] { await rig.register(device) }
         #expect(await rig.notify((1...60).map { loud.entry($0) }).failed == 0)
         await rig.services.sent(atLeast: Self.perMinute)
@@ -20,7 +20,7 @@ struct PacingTests {
 
     @Test("That user's entries are counted as failed and never named; the others are sent")
     func withheld() async throws {
-        let rig = try await RelayRig.make(pushesPerMinute: Self.perMinute)
+        let rig = try await NextcloudRelayRig.make(pushesPerMinute: Self.perMinute)
         try await rig.running { rig in
             await begin(rig)
             let stranger = PeerUser.stranger.device(3)
@@ -39,7 +39,7 @@ struct PacingTests {
 
     @Test("A user whose messages are withheld is called all the same")
     func call() async throws {
-        let rig = try await RelayRig.make(pushesPerMinute: Self.perMinute)
+        let rig = try await NextcloudRelayRig.make(pushesPerMinute: Self.perMinute)
         try await rig.running { rig in
             await begin(rig)
             let answer = await rig.notify([loud.entry(101), loud.entry(102, type: "voip")])
@@ -51,7 +51,7 @@ struct PacingTests {
 
     @Test("Where nothing of a call can be sent it is a 429 with Retry-After, and no word of entries")
     func refused() async throws {
-        let rig = try await RelayRig.make(pushesPerMinute: Self.perMinute)
+        let rig = try await NextcloudRelayRig.make(pushesPerMinute: Self.perMinute)
         try await rig.running { rig in
             await begin(rig)
             let answer = await rig.notify([loud.entry(101), "no entry", loud.entry(102)])
@@ -63,7 +63,7 @@ struct PacingTests {
 
     @Test("A dead device's rows go with the answer, though another user's entries are withheld")
     func changes() async throws {
-        let rig = try await RelayRig.make(pushesPerMinute: Self.perMinute)
+        let rig = try await NextcloudRelayRig.make(pushesPerMinute: Self.perMinute)
         try await rig.running { rig in
             await begin(rig)
             let dead = PeerUser.stranger.device(3)

@@ -24,10 +24,10 @@ struct ProofShareTests {
         }
     }
 
-    private func rig(_ web: ScriptedWeb) async throws -> RelayRig {
+    private func rig(_ web: ScriptedWeb) async throws -> NextcloudRelayRig {
         var policy = NextcloudPolicy()
         policy.appPasswords = 100
-        let rig = try await RelayRig.make(policy: policy, web: web)
+        let rig = try await NextcloudRelayRig.make(policy: policy, web: web)
         await rig.register(PeerUser.alice.device(41))
         return rig
     }

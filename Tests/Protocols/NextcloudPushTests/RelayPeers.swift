@@ -92,7 +92,7 @@ struct PeerDevice: Sendable {
     }
 }
 
-extension RelayRig {
+extension NextcloudRelayRig {
     static let talk = configured("acme-talk")
     static let files = configured("acme-files")
     static let apps = NextcloudApps(
@@ -110,8 +110,8 @@ extension RelayRig {
         policy: NextcloudPolicy = NextcloudPolicy(), web: (any WebFetch)? = nil, rows: Int = 20_000,
         pushesPerMinute: Int = 0, limits: DeliveryLimits = DeliveryLimits(), meeting: Int = 1,
         tolled: @escaping @Sendable (Toll) -> Duration? = { _ in nil }
-    ) async throws -> RelayRig {
-        try await RelayRig(
+    ) async throws -> NextcloudRelayRig {
+        try await NextcloudRelayRig(
             apps: apps, policy: policy, web: web, rows: rows, pushesPerMinute: pushesPerMinute,
             limits: limits, meeting: meeting, tolled: tolled)
     }

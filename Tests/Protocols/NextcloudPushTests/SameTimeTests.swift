@@ -10,7 +10,7 @@ struct SameTimeTests {
 
     @Test("Registrations of one phone at one time are all taken, first ones and renewals", arguments: [0, 1])
     func registrations(_ known: Int) async throws {
-        let rig = try await RelayRig.make(meeting: known + 8)
+        let rig = try await NextcloudRelayRig.make(meeting: known + 8)
         let phone = device
         if known > 0 {
             async let first = rig.register(phone)
@@ -30,7 +30,7 @@ struct SameTimeTests {
 
     @Test("An end and a registration at one time are both taken")
     func end() async throws {
-        let rig = try await RelayRig.make(meeting: 3)
+        let rig = try await NextcloudRelayRig.make(meeting: 3)
         let phone = device
         async let first = rig.register(phone)
         async let second = rig.register(phone, token: token(1))
@@ -43,7 +43,7 @@ struct SameTimeTests {
 
     @Test("Another key that comes at the same time is a conflict, and never the one that stays")
     func otherKey() async throws {
-        let rig = try await RelayRig.make(meeting: 2)
+        let rig = try await NextcloudRelayRig.make(meeting: 2)
         let (phone, forged) = (device, PeerUser.stranger.device(1))
         async let first = rig.register(phone)
         async let second = rig.register(forged)
@@ -53,7 +53,7 @@ struct SameTimeTests {
 
     private func token(_ number: Int) -> String { String(repeating: "C\(number)", count: 32) }
 
-    private func registered(_ rig: RelayRig, _ count: Int) async -> [Int] {
+    private func registered(_ rig: NextcloudRelayRig, _ count: Int) async -> [Int] {
         let phone = device
         return await withTaskGroup(of: Int.self) { group in
             for number in 0..<count {

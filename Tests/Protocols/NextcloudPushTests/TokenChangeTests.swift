@@ -12,7 +12,7 @@ struct TokenChangeTests {
 
     @Test("Another hash is failed for ten minutes from its first sight on, however old the registration is")
     func firstSight() async throws {
-        let rig = try await RelayRig.make()
+        let rig = try await NextcloudRelayRig.make()
         let device = alice.device(1)
         await rig.register(device)
         // A year later the phone gets another token.
@@ -30,7 +30,7 @@ struct TokenChangeTests {
 
     @Test("It is the same where the token before has ended, and the registration that follows lives")
     func ended() async throws {
-        let rig = try await RelayRig.make()
+        let rig = try await NextcloudRelayRig.make()
         let device = alice.device(1)
         try await rig.running { rig in
             await rig.register(device)
@@ -55,7 +55,7 @@ struct TokenChangeTests {
 
     @Test("An ended token whose new one never comes is told after ten minutes, and its rows go")
     func neverCame() async throws {
-        let rig = try await RelayRig.make()
+        let rig = try await NextcloudRelayRig.make()
         let device = alice.device(1)
         try await rig.running { rig in
             await rig.register(device)
@@ -72,7 +72,7 @@ struct TokenChangeTests {
 
     @Test("Whoever cannot sign for the user says nothing of a token, at any time")
     func unsigned() async throws {
-        let rig = try await RelayRig.make()
+        let rig = try await NextcloudRelayRig.make()
         let device = alice.device(1)
         await rig.register(device)
         let forged = await rig.notify([device.entry(1, token: other, signedBy: .stranger)])

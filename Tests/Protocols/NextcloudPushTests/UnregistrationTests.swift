@@ -10,11 +10,11 @@ import WireFormats
 struct UnregistrationTests {
     private static let password = Secret(Base64.text(Array("alice@example.org:aaaaa-bbbbb".utf8)).utf8)
     private let ends: Ends
-    private var phone: KitPhone
+    private var phone: NextcloudKitPhone
 
     init() throws {
         ends = try Ends()
-        phone = try KitPhone.registered(ends)
+        phone = try NextcloudKitPhone.registered(ends)
     }
 
     @Test(
@@ -52,7 +52,7 @@ struct UnregistrationTests {
 
     @Test("The password is kept between the logout and the server's answer, and at no other time")
     mutating func password() throws {
-        func holds(_ phone: KitPhone) -> Bool {
+        func holds(_ phone: NextcloudKitPhone) -> Bool {
             let text = phone.device.kept.reveal { String(decoding: $0, as: UTF8.self) }
             return text.contains(Self.password.reveal { String(decoding: $0, as: UTF8.self) })
                 || text.contains("aaaaa-bbbbb")
@@ -114,13 +114,13 @@ struct UnregistrationTests {
 
     @Test("Nothing was ever told: it is gone at once; what was perhaps told is taken back")
     mutating func neverTold() throws {
-        var fresh = try KitPhone(ends)
+        var fresh = try NextcloudKitPhone(ends)
         #expect(!fresh.device.isGone)
         try fresh.device.use(token: nil)
         #expect(fresh.device.isGone && fresh.isIdle())
         #expect(fresh.device.status(at: fresh.now).advice == .none)
         // Nor after a refusal.
-        var refused = try KitPhone(ends)
+        var refused = try NextcloudKitPhone(ends)
         try refused.tell()
         refused.answer(401, to: try refused.due())
         #expect(refused.device.status(at: refused.now).advice == .logInAgain)
@@ -132,11 +132,11 @@ struct UnregistrationTests {
         let asked = try fresh.due()
         try fresh.device.use(token: nil)
         #expect(fresh.device.isGone)
-        fresh.answer(200, KitPhone.capabilities, to: asked)
+        fresh.answer(200, NextcloudKitPhone.capabilities, to: asked)
         #expect(fresh.isIdle())
         // Its answer to the registration never came: it may have one, and the proxy has none.
         try fresh.tell()
-        fresh.answer(200, KitPhone.capabilities, to: try fresh.due())
+        fresh.answer(200, NextcloudKitPhone.capabilities, to: try fresh.due())
         _ = try fresh.due()
         try fresh.restart(leaves: true)
         #expect(!fresh.device.isGone)
@@ -149,9 +149,9 @@ struct UnregistrationTests {
     @Test("A logout in the middle of a registration waits for its answer, and then takes it back")
     mutating func midway() throws {
         for step in 1...2 {
-            var fresh = try KitPhone(ends)
+            var fresh = try NextcloudKitPhone(ends)
             try fresh.tell()
-            let answers = [(200, KitPhone.capabilities), (201, try ends.serverAnswer()), (200, "")]
+            let answers = [(200, NextcloudKitPhone.capabilities), (201, try ends.serverAnswer()), (200, "")]
             for (status, body) in answers[..<step] { fresh.answer(status, body, to: try fresh.due()) }
             let open = try fresh.due()
             try fresh.device.use(token: nil)

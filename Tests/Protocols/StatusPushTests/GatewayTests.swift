@@ -8,11 +8,11 @@ import WireFormats
 /// Requests whose pushes an external gateway sends.
 @Suite("Status through a gateway", .timeLimit(.minutes(30)))
 struct GatewayTests {
-    private static func vectors() throws -> RelayVectors? { try RelayVectorTests.main.get() }
+    private static func vectors() throws -> StatusRelayVectors? { try StatusRelayVectorTests.main.get() }
 
     /// A relay with what a vector has stored, and its answer.
     private func answer<Result: Sendable>(
-        _ row: JSONValue, _ vectors: RelayVectors, _ compatibility: StatusPolicy.Compatibility,
+        _ row: JSONValue, _ vectors: StatusRelayVectors, _ compatibility: StatusPolicy.Compatibility,
         _ body: @Sendable (StatusRig, StatusReply?) async throws -> Result
     ) async throws -> Result {
         let policy = StatusPolicy(compatibility: compatibility, delivery: .gateway)
@@ -20,7 +20,7 @@ struct GatewayTests {
     }
 
     private func answer<Result: Sendable>(
-        _ row: JSONValue, _ vectors: RelayVectors, _ policy: StatusPolicy,
+        _ row: JSONValue, _ vectors: StatusRelayVectors, _ policy: StatusPolicy,
         _ body: @Sendable (StatusRig, StatusReply?) async throws -> Result
     ) async throws -> Result {
         let rig = try await StatusRig(identity: vectors.key("server"), policy: policy)

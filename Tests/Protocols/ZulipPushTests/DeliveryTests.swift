@@ -15,7 +15,7 @@ struct DeliveryTests {
 
     /// Sealed to what the phone last told its server.
     private func content(
-        of phone: PlayedDevice, _ plain: Secret = DeliveryTests.plain
+        of phone: ZulipPlayedDevice, _ plain: Secret = DeliveryTests.plain
     ) throws -> (id: String, text: String) {
         var random = SeededRandom(seed: 5)
         let call = try #require(phone.calls.last { $0.kind == .register })
@@ -32,22 +32,22 @@ struct DeliveryTests {
         return (id, sealed.reveal { String(decoding: $0, as: UTF8.self) })
     }
 
-    private func open(_ json: String, _ phones: [PlayedDevice]) -> String {
+    private func open(_ json: String, _ phones: [ZulipPlayedDevice]) -> String {
         open(Secret(json.utf8), phones)
     }
 
-    private func open(_ json: Secret, _ phones: [PlayedDevice]) -> String {
+    private func open(_ json: Secret, _ phones: [ZulipPlayedDevice]) -> String {
         do throws(ZulipError) {
-            let now = phones.first?.now ?? PlayedDevice.start
+            let now = phones.first?.now ?? ZulipPlayedDevice.start
             let opened = try ZulipRoutine.open(delivered: json, for: phones.map(\.device), now: now)
             return "\(opened.place)" + (opened.notification == nil ? " ignored" : "")
         } catch { return error.codeText }
     }
 
-    private func registered(_ settings: ZulipServerSettings, seed: UInt64 = 1) throws -> PlayedDevice {
-        var phone = try PlayedDevice(settings, seed: seed)
+    private func registered(_ settings: ZulipServerSettings, seed: UInt64 = 1) throws -> ZulipPlayedDevice {
+        var phone = try ZulipPlayedDevice(settings, seed: seed)
         try phone.begin()
-        if settings == PlayedDevice.v12 {
+        if settings == ZulipPlayedDevice.v12 {
             try phone.answer(200, #"{"result":"success","device_id":41}"#)
         }
         try phone.answer(200)
@@ -57,8 +57,8 @@ struct DeliveryTests {
     @Test("A push of each profile opens at its own account, whichever place that has")
     func allProfiles() throws {
         let phones = [
-            try registered(PlayedDevice.v12, seed: 1), try registered(PlayedDevice.zap, seed: 2),
-            try registered(PlayedDevice.v11, seed: 3)
+            try registered(ZulipPlayedDevice.v12, seed: 1), try registered(ZulipPlayedDevice.zap, seed: 2),
+            try registered(ZulipPlayedDevice.v11, seed: 3)
         ]
         let members = [
             ("push_key_id", "encrypted_data"), ("push_account_id", "encrypted_content"),
@@ -85,9 +85,9 @@ struct DeliveryTests {
 
     @Test("A content never opens with another profile's key, under whatever name it comes")
     func neverMixed() throws {
-        let zap = try registered(PlayedDevice.zap)
-        let v11 = try registered(PlayedDevice.v11, seed: 2)
-        let v12 = try registered(PlayedDevice.v12, seed: 3)
+        let zap = try registered(ZulipPlayedDevice.zap)
+        let v11 = try registered(ZulipPlayedDevice.v11, seed: 2)
+        let v12 = try registered(ZulipPlayedDevice.v12, seed: 3)
         let boxes = try [zap, v11, v12].map { try content(of: $0) }
         let ids = boxes.map(\.id)
         for box in boxes {
@@ -109,9 +109,9 @@ struct DeliveryTests {
 
     @Test("A former id opens for thirty days after the token changed, and then no more")
     func formerIDs() throws {
-        var phone = try registered(PlayedDevice.zap)
+        var phone = try registered(ZulipPlayedDevice.zap)
         let old = try content(of: phone)
-        try phone.take(.token(PlayedDevice.apns(PlayedDevice.other)))
+        try phone.take(.token(ZulipPlayedDevice.apns(ZulipPlayedDevice.other)))
         let new = try content(of: phone)
         #expect(old.id != new.id)
         let json = { (box: (id: String, text: String)) in
@@ -125,14 +125,14 @@ struct DeliveryTests {
         }
         phone.now = phone.now + .seconds(30 * Self.day)
         #expect(open(json(old), [phone]) == "unknownAccount")
-        try phone.restart(PlayedDevice.other)
+        try phone.restart(ZulipPlayedDevice.other)
         #expect(open(json(old), [phone]) == "unknownAccount")
         #expect(open(json(new), [phone]) == "0")
     }
 
     @Test("A content of another user or realm is refused, one of a later type ignored")
     func contents() throws {
-        let phone = try registered(PlayedDevice.zap)
+        let phone = try registered(ZulipPlayedDevice.zap)
         let chat = #"{"realm_url":"https://chat.example.org""#
         let bodies = [
             (chat + #","user_id":8,"type":"test","time":5}"#, "foreignContent"),
@@ -185,12 +185,12 @@ struct DeliveryTests {
             #"{"push_account_id":1,"encrypted_content":"QUJD","a":"\#(String(repeating: "x", count: 17_000))"}"#
         ])
     func foreign(_ json: String) throws {
-        #expect(open(json, [try registered(PlayedDevice.zap)]) == "foreignPush")
+        #expect(open(json, [try registered(ZulipPlayedDevice.zap)]) == "foreignPush")
     }
 
     @Test("Of doubled members the last counts; a null is not there; ids reach to both ends")
     func doubled() throws {
-        let phone = try registered(PlayedDevice.zap)
+        let phone = try registered(ZulipPlayedDevice.zap)
         let box = try content(of: phone)
         let doubled =
             #"{"push_account_id":1,"encrypted_content":"x","push_key_id":null,"encrypted_data":null,"#
@@ -207,7 +207,7 @@ struct DeliveryTests {
 
     @Test("A push that is cut or changed anywhere is dropped, with one of the errors that say so")
     func changed() throws {
-        let phone = try registered(PlayedDevice.zap)
+        let phone = try registered(ZulipPlayedDevice.zap)
         let box = try content(of: phone)
         let whole = Array(#"{"push_account_id":\#(box.id),"encrypted_content":"\#(box.text)"}"#.utf8)
         try #require(open(Secret(whole), [phone]) == "0")

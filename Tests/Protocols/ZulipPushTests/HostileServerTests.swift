@@ -59,10 +59,11 @@ struct HostileServerTests {
     // MARK: states and events
 
     /// A phone that is pending, and what it keeps then.
-    private func pending(_ settings: ZulipServerSettings = PlayedDevice.zap) throws -> PlayedDevice {
-        var phone = try PlayedDevice(settings)
+    private func pending(_ settings: ZulipServerSettings = ZulipPlayedDevice.zap) throws -> ZulipPlayedDevice
+    {
+        var phone = try ZulipPlayedDevice(settings)
         try phone.begin()
-        if settings == PlayedDevice.v12 {
+        if settings == ZulipPlayedDevice.v12 {
             try phone.answer(200, #"{"result":"success","device_id":41}"#)
         }
         try phone.answer(200)
@@ -70,7 +71,7 @@ struct HostileServerTests {
         return phone
     }
 
-    private func expectRefused(_ phone: PlayedDevice, state: String? = nil, event: String? = nil) {
+    private func expectRefused(_ phone: ZulipPlayedDevice, state: String? = nil, event: String? = nil) {
         var phone = phone
         let before = phone.device.encoded()
         #expect(throws: ZulipError(.malformedAnswer), "\(state ?? event ?? "")") {
@@ -187,7 +188,7 @@ struct HostileServerTests {
             #""push_registration_error_code":5"#
         ])
     func badColumns(_ column: String) throws {
-        let phone = try pending(PlayedDevice.v12)
+        let phone = try pending(ZulipPlayedDevice.v12)
         expectRefused(phone, state: #"{"devices":{"41":{\#(column)}}}"#)
         expectRefused(phone, event: #"{"type":"device","op":"update","device_id":41,\#(column)}"#)
         for state in ["{}", #"{"devices":null}"#, #"{"devices":{"41":null}}"#, #"{"devices":{"41":[]}}"#] {
@@ -197,7 +198,7 @@ struct HostileServerTests {
 
     @Test("A null clears a column and an absent one stays")
     func nulls() throws {
-        var phone = try pending(PlayedDevice.v12)
+        var phone = try pending(ZulipPlayedDevice.v12)
         try phone.event(
             #"{"type":"device","op":"update","device_id":41,"push_registration_error_code":null}"#)
         #expect(phone.status.state == .pending)
@@ -209,9 +210,9 @@ struct HostileServerTests {
 
     /// Answers, states and events of a server that wants to be called as often as possible.
     private static func spite(
-        _ phone: inout PlayedDevice, _ random: inout SeededRandom
+        _ phone: inout ZulipPlayedDevice, _ random: inout SeededRandom
     ) throws {
-        let own = TokenID(token: Secret(PlayedDevice.token.utf8)).text
+        let own = TokenID(token: Secret(ZulipPlayedDevice.token.utf8)).text
         let status = draw(["active", "pending", "failed", "7"], &random)
         let code = draw(["REQUEST_EXPIRED", "INVALID_BOUNCER_PUBLIC_KEY", "NEW", "new", nil], &random)
         let tokens = (0..<2).map { _ in draw([own, "AAAAAAAAAAE=", nil], &random) }
@@ -253,10 +254,10 @@ struct HostileServerTests {
         arguments: ZulipProfile.allCases)
     func anyServer(_ profile: ZulipProfile) throws {
         let settings = [
-            ZulipProfile.v12: PlayedDevice.v12, .zap: PlayedDevice.zap, .v11: PlayedDevice.v11
+            ZulipProfile.v12: ZulipPlayedDevice.v12, .zap: ZulipPlayedDevice.zap, .v11: ZulipPlayedDevice.v11
         ]
         for seed in 0..<10 as Range<UInt64> {
-            var phone = try PlayedDevice(#require(settings[profile]), seed: seed)
+            var phone = try ZulipPlayedDevice(#require(settings[profile]), seed: seed)
             var random = SeededRandom(seed: 1_000 + seed)
             try phone.begin()
             for number in 0..<200 {
@@ -282,7 +283,7 @@ struct HostileServerTests {
     @Test("A server that never says active is called eight times in the first ten minutes at most")
     func neverActive() throws {
         for seed in 0..<5 as Range<UInt64> {
-            var phone = try PlayedDevice(PlayedDevice.zap, seed: seed)
+            var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap, seed: seed)
             var random = SeededRandom(seed: seed)
             try phone.begin()
             for _ in 0..<600 {

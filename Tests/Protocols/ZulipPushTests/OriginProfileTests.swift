@@ -160,7 +160,8 @@ struct OriginProfileTests {
         #expect(try said([.v12]) == (483, false) && said([.v11]) == (467, false))
         #expect(try said([.zap]) == (405, true))
         // As the vectors have it.
-        let expected = try VectorTests.main.get()?.json["zap_settings"]?["server_settings_answer"]?["holds"]
+        let expected = try ZulipVectorTests.main.get()?.json["zap_settings"]?["server_settings_answer"]?[
+            "holds"]
         let settings = OriginSettings(
             version: "12.0", realmURL: "https://a.example", realmName: "A", hasRelay: true)
         let json = try JSONValue.parse(settings.body())

@@ -20,13 +20,13 @@ struct ProfileRoutineTests {
         #"{"type":"device","op":"update","device_id":41,\#(columns)}"#
     }
 
-    private static func tokenID(_ token: String = PlayedDevice.token) -> String {
+    private static func tokenID(_ token: String = ZulipPlayedDevice.token) -> String {
         TokenID(token: Secret(token.utf8)).text
     }
 
     /// Registered and active at a server of v12.
-    private func deployed() throws -> PlayedDevice {
-        var phone = try PlayedDevice(PlayedDevice.v12)
+    private func deployed() throws -> ZulipPlayedDevice {
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.v12)
         #expect(try phone.begin() == ["add"])
         #expect(try phone.answer(200, Self.added) == ["register"])
         #expect(try phone.answer(200) == ["timer"])
@@ -40,7 +40,7 @@ struct ProfileRoutineTests {
 
     @Test("v12: a device first, then both groups; pending, then active; then nothing to say")
     func wholeWay() throws {
-        var phone = try PlayedDevice(PlayedDevice.v12)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.v12)
         #expect(try phone.begin() == ["add"])
         #expect(phone.calls[0].path == "/api/v1/register_client_device")
         #expect(phone.calls[0].fields.isEmpty)
@@ -103,15 +103,15 @@ struct ProfileRoutineTests {
     @Test("v12: another token goes to the same device, and not while the server has one pending")
     func tokenChange() throws {
         var phone = try deployed()
-        let other = PlayedDevice.apns(PlayedDevice.other)
+        let other = ZulipPlayedDevice.apns(ZulipPlayedDevice.other)
         #expect(try phone.take(.token(other)) == ["register"])
         #expect(phone.calls.last?.text("device_id") == "41")
-        #expect(phone.calls.last?.text("token_id") == Self.tokenID(PlayedDevice.other))
+        #expect(phone.calls.last?.text("token_id") == Self.tokenID(ZulipPlayedDevice.other))
         try phone.answer(200)
         // A third one, while the second is pending: the server would refuse it.
-        #expect(try phone.take(.token(PlayedDevice.apns("ab12"))) == [])
+        #expect(try phone.take(.token(ZulipPlayedDevice.apns("ab12"))) == [])
         let settled = update(
-            #""push_token_id":"\#(Self.tokenID(PlayedDevice.other))","pending_push_token_id":null"#)
+            #""push_token_id":"\#(Self.tokenID(ZulipPlayedDevice.other))","pending_push_token_id":null"#)
         #expect(try phone.event(settled) == ["register"])
         #expect(phone.calls.last?.text("token_id") == Self.tokenID("ab12"))
     }
@@ -159,7 +159,7 @@ struct ProfileRoutineTests {
         "v12: a device id that is none is no answer",
         arguments: ["0", "-1", "9223372036854775808", "1.0", "1e3", #""41""#, "null", "[]", "true"])
     func deviceIDs(_ id: String) throws {
-        var phone = try PlayedDevice(PlayedDevice.v12)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.v12)
         try phone.begin()
         #expect(try phone.answer(200, #"{"result":"success","device_id":\#(id)}"#) == ["timer"])
         #expect(try phone.waitForTimer() == ["add"])
@@ -219,7 +219,7 @@ struct ProfileRoutineTests {
 
     @Test("v11: the account form with a push key, states without operations, ids as text or number")
     func former() throws {
-        var phone = try PlayedDevice(PlayedDevice.v11)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.v11)
         #expect(try phone.begin() == ["register"])
         let names = phone.calls[0].fields.map(\.name)
         #expect(
@@ -243,7 +243,7 @@ struct ProfileRoutineTests {
         // 11.x has no call to forget an id, and answers 404; a server that has been updated takes the old one
         // away, whose token may be alive.
         let former = try #require(phone.id)
-        #expect(try phone.take(.token(PlayedDevice.apns(PlayedDevice.other))) == ["register"])
+        #expect(try phone.take(.token(ZulipPlayedDevice.apns(ZulipPlayedDevice.other))) == ["register"])
         try phone.answer(200)
         #expect(try phone.event(active) == ["forget \(former)"])
         #expect(phone.status.state == .active)
@@ -252,7 +252,7 @@ struct ProfileRoutineTests {
 
     @Test("v11: what 11.x leaves pending for ever makes way for another id with the same key")
     func stuckFormer() throws {
-        var phone = try PlayedDevice(PlayedDevice.v11)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.v11)
         try phone.begin()
         let first = phone.calls[0]
         try phone.answer(200)
@@ -269,16 +269,16 @@ struct ProfileRoutineTests {
 
     @Test("After an upgrade of the server the old registration is forgotten once the new one is active")
     func upgrade() throws {
-        var phone = try PlayedDevice.active()
+        var phone = try ZulipPlayedDevice.active()
         let id = try #require(phone.id)
-        phone.settings = PlayedDevice.v12
+        phone.settings = ZulipPlayedDevice.v12
         #expect(try phone.restart() == ["add"])
         try phone.answer(200, Self.added)
         try phone.answer(200)
         let active = update(#""push_token_id":"\#(Self.tokenID())","pending_push_token_id":null"#)
         #expect(try phone.event(active) == ["forget \(id)"])
         // And back: the keys of v12 stay for what is under way.
-        phone.settings = PlayedDevice.zap
+        phone.settings = ZulipPlayedDevice.zap
         #expect(try phone.restart() == ["register"])
         #expect(phone.id != id)
         #expect(phone.device.keys.count == 1)
@@ -292,20 +292,20 @@ struct ProfileRoutineTests {
 
     @Test("The legacy registration goes when the encrypted one is active, or when the user forbids it")
     func legacy() throws {
-        var phone = try PlayedDevice(PlayedDevice.old)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.old)
         #expect(try phone.begin() == ["legacy"])
         #expect(try phone.restart() == ["legacy"])
-        #expect(try phone.take(.token(PlayedDevice.apns(PlayedDevice.other))) == ["legacy"])
+        #expect(try phone.take(.token(ZulipPlayedDevice.apns(ZulipPlayedDevice.other))) == ["legacy"])
         #expect(phone.status.advice == .unsupported)
         #expect(phone.device.nextDeadline == nil)
-        phone.settings = PlayedDevice.zap
+        phone.settings = ZulipPlayedDevice.zap
         #expect(try phone.restart() == ["register"])
         try phone.answer(200)
         let active = #"{"type":"push_account","op":"update","push_account_id":$ID,"status":"active"}"#
         #expect(try phone.event(active) == ["end legacy"])
         #expect(try phone.event(active) == [])
         // A server that cannot any more: the setting decides.
-        phone.settings = PlayedDevice.old
+        phone.settings = ZulipPlayedDevice.old
         var other = phone
         #expect(try phone.begin() == ["legacy"])
         #expect(try phone.take(.logout) == ["forget \(try #require(phone.id))", "end legacy"])
@@ -317,10 +317,10 @@ struct ProfileRoutineTests {
 
     @Test("An old id is forgotten where the server had it, also when its answer came late")
     func lateAnswer() throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         try phone.begin()
         let first = try #require(phone.calls.last)
-        #expect(try phone.take(.token(PlayedDevice.apns(PlayedDevice.other))) == ["register"])
+        #expect(try phone.take(.token(ZulipPlayedDevice.apns(ZulipPlayedDevice.other))) == ["register"])
         #expect(try phone.answer(200, to: first.number) == [])
         try phone.answer(200)
         let active = #"{"type":"push_account","op":"update","push_account_id":$ID,"status":"active"}"#
@@ -329,12 +329,12 @@ struct ProfileRoutineTests {
 
     @Test("A logout forgets what the server may have, the former id too")
     func logout() throws {
-        var phone = try PlayedDevice.active()
+        var phone = try ZulipPlayedDevice.active()
         let first = try #require(phone.id)
-        try phone.take(.token(PlayedDevice.apns(PlayedDevice.other)))
+        try phone.take(.token(ZulipPlayedDevice.apns(ZulipPlayedDevice.other)))
         let second = try #require(phone.id)
         #expect(try phone.take(.logout) == ["forget \(first)", "forget \(second)"])
-        for event in [ZulipDeviceEvent.tick, .apiKey, .logout, .token(PlayedDevice.apns())] {
+        for event in [ZulipDeviceEvent.tick, .apiKey, .logout, .token(ZulipPlayedDevice.apns())] {
             #expect(try phone.take(event) == [])
         }
         #expect(try phone.restart() == [])
@@ -343,20 +343,20 @@ struct ProfileRoutineTests {
 
     @Test("No two accounts of a phone have one id, even where the random source repeats itself")
     func unique() throws {
-        let first = try PlayedDevice.active(seed: 3)
-        var second = try PlayedDevice(PlayedDevice.zap, seed: 3, user: 8)
+        let first = try ZulipPlayedDevice.active(seed: 3)
+        var second = try ZulipPlayedDevice(ZulipPlayedDevice.zap, seed: 3, user: 8)
         try second.begin(beside: [first.device])
         #expect(second.id != first.id)
-        var alone = try PlayedDevice(PlayedDevice.zap, seed: 3, user: 8)
+        var alone = try ZulipPlayedDevice(ZulipPlayedDevice.zap, seed: 3, user: 8)
         try alone.begin()
         #expect(alone.id == first.id)
     }
 
     @Test("Of many tokens the latest thirty-two ids are remembered")
     func manyTokens() throws {
-        var phone = try PlayedDevice.active()
+        var phone = try ZulipPlayedDevice.active()
         for number in 0..<100 {
-            let words = try phone.take(.token(PlayedDevice.apns(String(1_000 + number))))
+            let words = try phone.take(.token(ZulipPlayedDevice.apns(String(1_000 + number))))
             #expect(words == ["register"])
             try phone.answer(200)
         }

@@ -23,7 +23,7 @@ struct RoutineTests {
             (600, ""), (408, ""), (425, ""), (429, ""), (-1, "")
         ])
     func noSuccess(_ status: Int, _ body: String) throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         #expect(try phone.begin() == ["register"])
         #expect(try phone.answer(status, body) == ["timer"])
         let pause = try #require(phone.pause)
@@ -34,7 +34,7 @@ struct RoutineTests {
 
     @Test("An endless answer is none")
     func endless() throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         try phone.begin()
         let filler = String(repeating: " ", count: 1 << 20)
         #expect(try phone.answer(200, #"{"result":"success"}"# + filler) == ["timer"])
@@ -50,7 +50,7 @@ struct RoutineTests {
             (nil, #"{"retry-after":-1e300}"#, 2...5), (nil, #"{"retry-after":"90"}"#, 2...5)
         ] as [(String?, String, ClosedRange<Int64>)])
     func patience(_ header: String?, _ body: String, _ range: ClosedRange<Int64>) throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         try phone.begin()
         try phone.answer(429, body, retryAfter: header)
         let pause = try #require(phone.pause)
@@ -63,7 +63,7 @@ struct RoutineTests {
 
     @Test("Without an API key nothing is called; with another one the call is made")
     func loggedOut() throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         try phone.begin()
         #expect(try phone.answer(401, #"{"result":"error","code":"UNAUTHORIZED"}"#) == ["log_in_again"])
         #expect(phone.status.advice == .logInAgain)
@@ -81,7 +81,7 @@ struct RoutineTests {
 
     @Test("An app whose own call is refused for its key says so of an active account too")
     func keyRefused() throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         try phone.begin()
         try phone.answer(200)
         #expect(phone.status.advice == .none)
@@ -97,14 +97,14 @@ struct RoutineTests {
 
     @Test("A refused call is made again at a start after a day, or with another token")
     func refused() throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         try phone.begin()
         #expect(try phone.answer(400, #"{"code":"BAD_REQUEST"}"#) == ["server_refuses"])
         let first = phone.id
         #expect(try phone.wait(2 * Self.day) == [])
         #expect(phone.device.nextDeadline == nil)
         var another = phone
-        #expect(try another.take(.token(PlayedDevice.apns(PlayedDevice.other))) == ["register"])
+        #expect(try another.take(.token(ZulipPlayedDevice.apns(ZulipPlayedDevice.other))) == ["register"])
         #expect(another.id != first)
         #expect(try phone.restart() == ["register"])
         #expect(phone.id == first)
@@ -114,7 +114,7 @@ struct RoutineTests {
 
     @Test("Asked for again, it registers with the same id, also where it was refused; never without a key")
     func again() throws {
-        var phone = try PlayedDevice.active()
+        var phone = try ZulipPlayedDevice.active()
         let id = phone.id
         #expect(try phone.take(.again) == ["register"])
         #expect(phone.id == id && phone.status.state == .active)
@@ -124,7 +124,7 @@ struct RoutineTests {
         #expect(try phone.take(.again) == ["register"])
         #expect(try phone.answer(401) == ["log_in_again"])
         #expect(try phone.take(.again) == [])
-        var fresh = try PlayedDevice(PlayedDevice.zap)
+        var fresh = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         #expect(try fresh.take(.again) == [], "it was never started")
     }
 
@@ -132,7 +132,7 @@ struct RoutineTests {
     func words() throws {
         let long = String(repeating: "A", count: 65)
         for word in [#""<script>""#, #""a b""#, #""""#, "5", "null", #""\#(long)""#] {
-            var phone = try PlayedDevice(PlayedDevice.zap)
+            var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
             try phone.begin()
             try phone.answer(400, #"{"code":\#(word)}"#)
             #expect(phone.status.errorCode == nil, "\(word)")
@@ -142,7 +142,7 @@ struct RoutineTests {
 
     @Test("An answer that nobody asked for changes nothing")
     func strayAnswers() throws {
-        var phone = try PlayedDevice.active()
+        var phone = try ZulipPlayedDevice.active()
         let before = phone.device.encoded()
         for number in [0, 1, 2, 99, UInt64.max] {
             #expect(try phone.answer(200, to: number) == [])
@@ -156,7 +156,7 @@ struct RoutineTests {
 
     @Test("A server that forgets again and again is told less and less often, once a day at most")
     func forgetful() throws {
-        var phone = try PlayedDevice.active()
+        var phone = try ZulipPlayedDevice.active()
         var waits: [Duration] = []
         for _ in 0..<20 {
             let words = try phone.fetch(Self.empty)
@@ -183,7 +183,7 @@ struct RoutineTests {
 
     @Test("A dead token while a repeat is under way is pending again, and told where it stays so")
     func pendingAgain() throws {
-        var phone = try PlayedDevice.active()
+        var phone = try ZulipPlayedDevice.active()
         phone.now = phone.now + .seconds(3_600)
         let pending = #"{"type":"push_account","op":"update","push_account_id":$ID,"status":"pending"}"#
         #expect(try phone.event(pending) == ["timer"])
@@ -194,7 +194,7 @@ struct RoutineTests {
 
     @Test("A notice is given once in each run of the app")
     func notices() throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         try phone.begin()
         try phone.answer(200)
         phone.now = phone.now + .seconds(301)
@@ -213,7 +213,7 @@ struct RoutineTests {
 
     @Test("A call whose answer the app did not live to see is made again, with the same id and key")
     func killed() throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         try phone.begin()
         let first = try #require(phone.calls.last)
         phone.now = phone.now + .seconds(3)
@@ -231,7 +231,7 @@ struct RoutineTests {
 
     @Test("A wait is kept over a restart, and its timer asked for again")
     func waitKept() throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         try phone.begin()
         for _ in 0..<6 {
             try phone.answer(503)
@@ -247,20 +247,20 @@ struct RoutineTests {
 
     @Test("Without a token nothing is called until the system gives one")
     func noToken() throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         #expect(try phone.begin(nil) == [])
         #expect(phone.device.nextDeadline == nil)
         #expect(try phone.wait(60) == [])
-        #expect(try phone.take(.token(PlayedDevice.apns())) == ["register"])
+        #expect(try phone.take(.token(ZulipPlayedDevice.apns())) == ["register"])
     }
 
     @Test("A start without the server's settings goes by those of the last one")
     func offline() throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         phone.settings = nil
         #expect(try phone.begin() == [])
         #expect(phone.device.nextDeadline == nil)
-        phone.settings = PlayedDevice.zap
+        phone.settings = ZulipPlayedDevice.zap
         #expect(try phone.begin() == ["register"])
         try phone.answer(nil)
         phone.settings = nil
@@ -271,22 +271,22 @@ struct RoutineTests {
     @Test("The token goes to the relay exactly as given, and what was acknowledged is kept that way")
     func exactly() throws {
         let mixed = "b529DD6f50cf7819418C554CB767B4AEF9111BEDEB842BC6D25312469E01E03D"
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         try phone.begin(mixed)
         #expect(try phone.blob().token == Secret(mixed.utf8))
         try phone.answer(200)
         #expect(phone.device.lastAcknowledgedToken.map { $0 == Secret(mixed.utf8) } == true)
         // In another case it is the same token, and no call.
-        #expect(try phone.restart(PlayedDevice.token) == ["timer"])
+        #expect(try phone.restart(ZulipPlayedDevice.token) == ["timer"])
         #expect(phone.device.lastAcknowledgedToken.map { $0 == Secret(mixed.utf8) } == true)
         phone.now = phone.now + .seconds(30 * Self.day)
-        #expect(try phone.restart(PlayedDevice.token) == ["register"])
-        #expect(try phone.blob().token == Secret(PlayedDevice.token.utf8))
+        #expect(try phone.restart(ZulipPlayedDevice.token) == ["register"])
+        #expect(try phone.blob().token == Secret(ZulipPlayedDevice.token.utf8))
     }
 
     @Test("A clock that was set back neither puts the monthly repeat off nor keeps a phone quiet")
     func clock() throws {
-        var phone = try PlayedDevice.active()
+        var phone = try ZulipPlayedDevice.active()
         phone.now = phone.now - .seconds(400 * Self.day)
         #expect(try phone.restart() == ["register"])
         try phone.answer(nil)
@@ -297,15 +297,15 @@ struct RoutineTests {
 
     @Test("A wait that a clock put far ahead is not waited for when the clock is right again")
     func clockAhead() throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         phone.now = phone.now + .seconds(400 * Self.day)
         try phone.begin()
         try phone.answer(503)
         var pending = phone
         try pending.waitForTimer()
         try pending.answer(200)
-        phone.now = PlayedDevice.start
-        pending.now = PlayedDevice.start
+        phone.now = ZulipPlayedDevice.start
+        pending.now = ZulipPlayedDevice.start
         #expect(try phone.restart() == ["register"])
         #expect(try pending.restart() == ["register"])
         #expect(try pending.answer(nil) == ["timer"])
@@ -314,7 +314,7 @@ struct RoutineTests {
 
     @Test("A call that the app forgot to answer does not keep a lost registration waiting")
     func forgottenAnswer() throws {
-        var phone = try PlayedDevice.active()
+        var phone = try ZulipPlayedDevice.active()
         phone.now = phone.now + .seconds(30 * Self.day)
         #expect(try phone.begin() == ["register"])
         #expect(try phone.event(Self.gone) == [])
@@ -324,7 +324,7 @@ struct RoutineTests {
 
     @Test("A test notification is asked for once something is registered")
     func testNotification() throws {
-        var phone = try PlayedDevice(PlayedDevice.zap)
+        var phone = try ZulipPlayedDevice(ZulipPlayedDevice.zap)
         #expect(phone.device.testNotification().map(\.number) == nil)
         try phone.begin()
         #expect(phone.device.testNotification().map(\.number) == nil)
@@ -339,12 +339,12 @@ struct RoutineTests {
 
     @Test("A token that no relay takes, or a marker that is none, is refused and changes nothing")
     func badInput() throws {
-        var phone = try PlayedDevice.active()
+        var phone = try ZulipPlayedDevice.active()
         let before = phone.device.encoded()
         let tokens = ["", "xyz", "abc", String(repeating: "a", count: 4_098)]
         for token in tokens {
             #expect(throws: ZulipError(.invalidRegistration)) {
-                try phone.take(.token(PlayedDevice.apns(token)))
+                try phone.take(.token(ZulipPlayedDevice.apns(token)))
             }
             #expect(throws: ZulipError(.invalidRegistration)) { try phone.begin(token) }
         }

@@ -6,7 +6,7 @@ import WireFormats
 import ZulipPush
 
 /// The sections that ask a relay.
-extension VectorRunner {
+extension ZulipVectorRunner {
     func register(_ row: JSONValue) async throws -> Bool {
         let fields = try form(row)
         return try await world.relay().running { relay in

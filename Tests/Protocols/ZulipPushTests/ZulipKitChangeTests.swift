@@ -7,8 +7,8 @@ import ZulipPush
 /// What changes on a phone that is registered.
 @Suite("Zulip device of the kit: changes", .timeLimit(.minutes(30)))
 struct ZulipKitChangeTests {
-    private func active(_ profile: ZulipProfile?, login: ZulipLogin? = nil) throws -> KitPhone {
-        var phone = try KitPhone(profile, login: login)
+    private func active(_ profile: ZulipProfile?, login: ZulipLogin? = nil) throws -> ZulipKitPhone {
+        var phone = try ZulipKitPhone(profile, login: login)
         try phone.work()
         try #require(profile == nil || phone.status.state == .active)
         return phone
@@ -20,8 +20,8 @@ struct ZulipKitChangeTests {
             var phone = try active(profile)
             let former = try phone.push()
             let id = try #require(phone.server.registrations.keys.first)
-            phone.token = KitPhone.other
-            try phone.device.use(token: .apns(hex: KitPhone.other))
+            phone.token = ZulipKitPhone.other
+            try phone.device.use(token: .apns(hex: ZulipKitPhone.other))
             phone.server.instead = [("mobile_push/forget", 503, "")]
             try phone.work()
             #expect(phone.status.state == .active)
@@ -38,7 +38,7 @@ struct ZulipKitChangeTests {
             #expect(try phone.open(phone.push()).content != nil)
             // The same one once more tells nothing.
             let told = phone.server.count("mobile_push/register")
-            try phone.device.use(token: .apns(hex: KitPhone.other.uppercased()))
+            try phone.device.use(token: .apns(hex: ZulipKitPhone.other.uppercased()))
             try phone.work()
             #expect(phone.server.count("mobile_push/register") == told)
         }
@@ -66,7 +66,7 @@ struct ZulipKitChangeTests {
     @Test("With a key that its relay refuses, the app is to be updated; another build registers at once")
     func refusedKey() throws {
         for profile in ZulipProfile.allCases {
-            var phone = try KitPhone(profile)
+            var phone = try ZulipKitPhone(profile)
             phone.server.confirmsAtPoll = false
             try phone.work()
             phone.server.settle(code: "INVALID_BOUNCER_PUBLIC_KEY")
@@ -78,7 +78,7 @@ struct ZulipKitChangeTests {
             try phone.restart()
             try phone.work()
             #expect(phone.server.count("mobile_push/register") == told)
-            phone.login = try KitPhone.login(relay: 10)
+            phone.login = try ZulipKitPhone.login(relay: 10)
             phone.server.confirmsAtPoll = true
             try phone.restart()
             try phone.work()
@@ -121,7 +121,7 @@ struct ZulipKitChangeTests {
             #expect(phone.server.count("test_notification") == 1)
             #expect(phone.device.kept == kept)
         }
-        var none = try KitPhone(.zap)
+        var none = try ZulipKitPhone(.zap)
         #expect(none.device.testNotification() == nil)
     }
 
@@ -141,7 +141,7 @@ struct ZulipKitChangeTests {
             #expect(phone.device.nextDue == nil)
             #expect(throws: DeviceError(.foreign)) { try phone.open(push) }
             // Logged in again, it is another registration.
-            try phone.device.use(token: .apns(hex: KitPhone.token))
+            try phone.device.use(token: .apns(hex: ZulipKitPhone.token))
             try phone.work()
             #expect(phone.status.state == .active && !phone.device.isGone)
             #expect(throws: DeviceError(.foreign)) { try phone.open(push) }
@@ -178,7 +178,7 @@ struct ZulipKitChangeTests {
         try phone.work()
         #expect(phone.device.isGone)
         // A device that never called anybody has nothing to take back.
-        var new = try KitPhone(.zap)
+        var new = try ZulipKitPhone(.zap)
         try new.device.use(token: nil)
         #expect(new.device.isGone)
         try new.work()
@@ -205,7 +205,7 @@ struct ZulipKitChangeTests {
             }
         }
         #expect(throws: DeviceError(.malformedKept)) {
-            try ZulipDevice(KitPhone.login(user: 8), keeping: kept)
+            try ZulipDevice(ZulipKitPhone.login(user: 8), keeping: kept)
         }
         let account = ["account", "https://chat.example.org", "7"]
         for row in [
@@ -227,13 +227,13 @@ struct ZulipKitChangeTests {
         let first = Secret([UInt8](repeating: 1, count: 16))
         let second = Secret([UInt8](repeating: 2, count: 16))
         for profile in ZulipProfile.allCases {
-            var phone = try active(profile, login: KitPhone.login(marker: first))
+            var phone = try active(profile, login: ZulipKitPhone.login(marker: first))
             let push = try phone.push()
             let ids = Set(phone.server.registrations.keys)
             try phone.restart()
             try phone.work()
             #expect(Set(phone.server.registrations.keys) == ids, "the same phone")
-            phone.login = try KitPhone.login(marker: second)
+            phone.login = try ZulipKitPhone.login(marker: second)
             try phone.restart()
             #expect(throws: DeviceError(.foreign)) {
                 try phone.device.open(Delivered(data: push), at: phone.now)
@@ -254,7 +254,9 @@ struct ZulipKitChangeTests {
         dump(phone.login, to: &dumped)
         texts.append(dumped)
         for text in texts {
-            for word in ["the-api-key", "ada@example.org", KitPhone.token] { #expect(!text.contains(word)) }
+            for word in ["the-api-key", "ada@example.org", ZulipKitPhone.token] {
+                #expect(!text.contains(word))
+            }
         }
         #expect(try !#require(phone.saved).word.contains("the-api-key"))
         #expect(try !#require(phone.saved).word.contains("ada@example.org"))
@@ -265,7 +267,7 @@ struct ZulipKitChangeTests {
     @Test("An app with an event queue of its own brings what it sees, and the device asks for none")
     func ownQueue() throws {
         for profile in ZulipProfile.allCases {
-            var phone = try KitPhone(profile, login: KitPhone.login(asksForEvents: false))
+            var phone = try ZulipKitPhone(profile, login: ZulipKitPhone.login(asksForEvents: false))
             try phone.work()
             #expect(phone.status.state == .pending)
             #expect(phone.server.count("POST /api/v1/register") == (profile == .v12 ? 1 : 0))
@@ -292,7 +294,7 @@ struct ZulipKitChangeTests {
         #expect(phone.device.route == .legacy)
         #expect(phone.status.advice == .unsupported)
         #expect(phone.server.heard.count == 1)
-        phone = try active(nil, login: KitPhone.login(requireEndToEnd: true))
+        phone = try active(nil, login: ZulipKitPhone.login(requireEndToEnd: true))
         #expect(phone.device.route == .refused)
         #expect(phone.status.advice == .unsupported)
         // The server is updated.

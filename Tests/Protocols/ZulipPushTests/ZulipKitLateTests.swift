@@ -7,8 +7,8 @@ import ZulipPush
 /// Answers that come late, never, or with nothing that is of use.
 @Suite("Zulip device of the kit: late answers", .timeLimit(.minutes(30)))
 struct ZulipKitLateTests {
-    private func active(_ profile: ZulipProfile) throws -> KitPhone {
-        var phone = try KitPhone(profile)
+    private func active(_ profile: ZulipProfile) throws -> ZulipKitPhone {
+        var phone = try ZulipKitPhone(profile)
         try phone.work()
         try #require(phone.status.state == .active)
         return phone
@@ -56,7 +56,7 @@ struct ZulipKitLateTests {
 
     @Test("A state may be as large as a realm's settings make it", arguments: ZulipProfile.allCases)
     func largeState(_ profile: ZulipProfile) throws {
-        var phone = try KitPhone(profile)
+        var phone = try ZulipKitPhone(profile)
         phone.server.settingsBytes = 300_000
         try phone.work()
         #expect(phone.status.state == .active)
@@ -87,7 +87,7 @@ struct ZulipKitLateTests {
 
     @Test("Events whose answer never comes are asked for again in the same queue")
     func lostEvents() throws {
-        var phone = try KitPhone(.zap)
+        var phone = try ZulipKitPhone(.zap)
         for path in ["server_settings", "mobile_push/register", "/api/v1/register"] {
             let call = try due(path, &phone)
             phone.device.answered(
@@ -107,14 +107,14 @@ struct ZulipKitLateTests {
     // MARK: logout
 
     /// Of a new phone: the registering call, which is not made yet.
-    private func registering(_ phone: inout KitPhone) throws -> Call {
+    private func registering(_ phone: inout ZulipKitPhone) throws -> Call {
         let settings = try due("server_settings", &phone)
         phone.device.answered(
             phone.server.answer(settings, at: phone.now), to: settings, at: phone.now, using: &phone.random)
         return try due("mobile_push/register", &phone)
     }
 
-    private func due(_ path: String, _ phone: inout KitPhone) throws -> Call {
+    private func due(_ path: String, _ phone: inout ZulipKitPhone) throws -> Call {
         let calls = phone.device.due(at: phone.now, using: &phone.random)
         return try #require(calls.first { $0.http?.url.contains(path) == true })
     }
@@ -122,11 +122,11 @@ struct ZulipKitLateTests {
     @Test("The answer to a registering call of before a logout says nothing of the one after it")
     func answerOfBefore() throws {
         for profile in [ZulipProfile.zap, .v11] {
-            var phone = try KitPhone(profile)
+            var phone = try ZulipKitPhone(profile)
             let former = try registering(&phone)
             try phone.device.use(token: nil)
             _ = phone.device.due(at: phone.now, using: &phone.random)
-            try phone.device.use(token: .apns(hex: KitPhone.token))
+            try phone.device.use(token: .apns(hex: ZulipKitPhone.token))
             let call = try registering(&phone)
             let kept = phone.device.kept
             let success = CallAnswer.http(status: 200, body: Secret(KitServer.success.utf8))
@@ -142,7 +142,7 @@ struct ZulipKitLateTests {
     @Test("What a registering call tells is forgotten behind its answer, or once that is lost")
     func logoutBesideCall() throws {
         for profile in [ZulipProfile.zap, .v11] {
-            var phone = try KitPhone(profile)
+            var phone = try ZulipKitPhone(profile)
             let call = try registering(&phone)
             try phone.device.use(token: nil)
             #expect(phone.device.due(at: phone.now, using: &phone.random).isEmpty)

@@ -14,7 +14,7 @@ struct ZulipKitTests {
 
     @Test("From nothing to a message opened, in every profile", arguments: ZulipProfile.allCases)
     func wholeWay(_ profile: ZulipProfile) throws {
-        var phone = try KitPhone(profile)
+        var phone = try ZulipKitPhone(profile)
         #expect(phone.status.state == .none)
         #expect(phone.device.route == nil)
         try phone.work()
@@ -36,18 +36,18 @@ struct ZulipKitTests {
         #expect(message.content == "see you at nine")
         #expect(message.senderName == "Iago")
         // As Apple hands it over.
-        let apns = try Delivered(userInfo: KitPhone.userInfo(push))
+        let apns = try Delivered(userInfo: ZulipKitPhone.userInfo(push))
         #expect(try phone.device.open(apns, at: phone.now).content == note)
         let found = try ZulipDevice.open(
-            apns, among: [try KitPhone(profile, seed: 2).device, phone.device], at: phone.now)
+            apns, among: [try ZulipKitPhone(profile, seed: 2).device, phone.device], at: phone.now)
         #expect(found.place == 1)
     }
 
     @Test("Restarted at any point, it comes to the same end", arguments: ZulipProfile.allCases)
     func restarts(_ profile: ZulipProfile) throws {
-        for step in KitPhone.Step.allCases {
+        for step in ZulipKitPhone.Step.allCases {
             for cut in 0..<10 {
-                var phone = try KitPhone(profile, seed: UInt64(cut))
+                var phone = try ZulipKitPhone(profile, seed: UInt64(cut))
                 var count = 0
                 try phone.work { phone, at in
                     guard at == step else { return true }
@@ -73,10 +73,10 @@ struct ZulipKitTests {
     @Test("An answer that comes twice, late or to another device's call changes nothing")
     func strayAnswers() throws {
         for profile in ZulipProfile.allCases {
-            var phone = try KitPhone(profile)
+            var phone = try ZulipKitPhone(profile)
             var random = phone.random
             var other = try ZulipDevice(phone.login, keeping: nil, using: &random)
-            try other.use(token: .apns(hex: KitPhone.other))
+            try other.use(token: .apns(hex: ZulipKitPhone.other))
             let foreign = other.due(at: phone.now, using: &random)
             #expect(foreign.count == 1)
             var earlier: [Call] = []
@@ -115,11 +115,11 @@ struct ZulipKitTests {
     @Test("Before a token nothing is called, and the user is told to allow it")
     func noToken() throws {
         var random = SystemRandomNumberGenerator()
-        var device = try ZulipDevice(KitPhone.login(), keeping: nil, using: &random)
+        var device = try ZulipDevice(ZulipKitPhone.login(), keeping: nil, using: &random)
         #expect(device.due(at: UnixTime(seconds: 1), using: &random).isEmpty)
         #expect(device.nextDue == nil)
         #expect(device.status(at: UnixTime(seconds: 1)).advice == .giveToken)
-        var phone = try KitPhone(.zap)
+        var phone = try ZulipKitPhone(.zap)
         phone.server.confirmsAtPoll = false
         try phone.work()
         device = try ZulipDevice(phone.login, keeping: phone.saved, using: &random)
@@ -136,7 +136,7 @@ struct ZulipKitTests {
     @Test("Without a network it tries less and less often, and registers once there is one")
     func noNetwork() throws {
         for profile in ZulipProfile.allCases {
-            var phone = try KitPhone(profile)
+            var phone = try ZulipKitPhone(profile)
             phone.server.isDown = true
             try phone.work()
             try phone.pass(.seconds(3_600))
@@ -159,7 +159,7 @@ struct ZulipKitTests {
     @Test("With an API key that is not good any more nothing is called; a new login goes on")
     func loggedOut() throws {
         for profile in ZulipProfile.allCases {
-            var phone = try KitPhone(profile)
+            var phone = try ZulipKitPhone(profile)
             phone.server.apiKey = "another-api-key"
             try phone.work()
             #expect(phone.status.advice == .logInAgain)
@@ -171,7 +171,7 @@ struct ZulipKitTests {
             try phone.pass(.seconds(600))
             #expect(phone.server.heard.count == heard + 1, "the settings alone, which need no key")
             #expect(phone.status.advice == .logInAgain)
-            phone.login = try KitPhone.login(apiKey: "another-api-key")
+            phone.login = try ZulipKitPhone.login(apiKey: "another-api-key")
             try phone.restart()
             try phone.work()
             #expect(phone.status.state == .active)
@@ -181,7 +181,7 @@ struct ZulipKitTests {
 
     @Test("A key that ends while the device waits for events ends that, too")
     func loggedOutWhilePolling() throws {
-        var phone = try KitPhone(.zap)
+        var phone = try ZulipKitPhone(.zap)
         phone.server.confirmsAtPoll = false
         phone.server.instead = [("/api/v1/events", 401, #"{"result":"error","code":"UNAUTHORIZED"}"#)]
         try phone.work()
@@ -193,7 +193,7 @@ struct ZulipKitTests {
     @Test("A lost event queue is opened anew, with the state beside it")
     func lostQueue() throws {
         for profile in ZulipProfile.allCases {
-            var phone = try KitPhone(profile)
+            var phone = try ZulipKitPhone(profile)
             var hasLost = false
             try phone.work { phone, step in
                 if step == .answered, !hasLost, phone.status.state == .pending, !phone.server.queues.isEmpty {
@@ -212,7 +212,7 @@ struct ZulipKitTests {
     @Test("A server that confirms nothing is waited for five minutes, and looked at by the hour")
     func unconfirmed() throws {
         for profile in ZulipProfile.allCases {
-            var phone = try KitPhone(profile)
+            var phone = try ZulipKitPhone(profile)
             phone.server.confirmsAtPoll = false
             try phone.work()
             #expect(phone.status.isQuiet && phone.status.state == .pending)
@@ -237,7 +237,7 @@ struct ZulipKitTests {
                 "/api/v1/register", "/api/v1/events", "/api/v1/mobile_push", "/api/v1/", "client_device"
             ] {
                 for status in [200, 400, 500] {
-                    var phone = try KitPhone(profile)
+                    var phone = try ZulipKitPhone(profile)
                     phone.server.instead = [(path, status, body)]
                     try phone.work()
                     try phone.pass(.seconds(600))
@@ -250,7 +250,7 @@ struct ZulipKitTests {
     @Test("Answers that are cut off at any length are no answers")
     func truncated() throws {
         for profile in ZulipProfile.allCases {
-            var phone = try KitPhone(profile)
+            var phone = try ZulipKitPhone(profile)
             for _ in 0..<20 {
                 let calls = phone.device.due(at: phone.now, using: &phone.random)
                 if calls.isEmpty { break }

@@ -150,7 +150,7 @@ struct ClusterTests {
         let clock = ManualClock()
         let run = TrialRun(seed: 7, relays: 2, world: clock.world(seed: 7))
         #expect(run.choose() == nil)
-        let address = RelayStage.Address(pid: 1, host: "127.0.0.1", port: 1)
+        let address = RelayProcess.Address(pid: 1, host: "127.0.0.1", port: 1)
         run.address = address
         run.avoid(.init(number: 0, address: address))
         #expect(run.choose()?.number == 0, "there is no other")

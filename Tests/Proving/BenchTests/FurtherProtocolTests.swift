@@ -75,7 +75,7 @@ struct FurtherProtocolTests {
     @Test("A stage writes its key, and its origin is made with that key")
     func stage() throws {
         let folder = try TemporaryFolder()
-        let stage = try RelayStage(plan(folder.path), world: .live)
+        let stage = try RelayProcess(plan(folder.path), world: .live)
         #expect(try folder.read("toy.key") == "7\n")
         let last = BenchProtocols.standard.loads.count
         let origin = stage.makeOrigin(last, at: .init(pid: 1, host: "127.0.0.1", port: 9))

@@ -159,7 +159,7 @@ struct FCMJudgeTests {
 
     @Test("A malformed token is told from other faults by its message alone")
     func malformed() throws {
-        let tree = try #require(JSONTree(FCMError.malformedToken.body))
+        let tree = try #require(JSONTree(SimulatedFCMError.malformedToken.body))
         #expect(
             tree["error"]?["message"]?.text == "The registration token is not a valid FCM registration token")
         #expect(tree["error"]?["code"]?.integer == 400)

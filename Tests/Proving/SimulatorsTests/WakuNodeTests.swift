@@ -99,9 +99,9 @@ struct WakuNodeTests {
     func large() async throws {
         let stage = try await NodeStage()
         try await stage.subscribe()
-        let fits = Base64.encode([UInt8](repeating: 1, count: (150 << 10) - 48))
+        let fits = SimulatorBase64.encode([UInt8](repeating: 1, count: (150 << 10) - 48))
         #expect(try await stage.ask(.POST, NodeStage.messages, stage.json(fits)).status == 200)
-        let tooLarge = Base64.encode([UInt8](repeating: 1, count: (150 << 10) - 47))
+        let tooLarge = SimulatorBase64.encode([UInt8](repeating: 1, count: (150 << 10) - 47))
         #expect(try await stage.ask(.POST, NodeStage.messages, stage.json(tooLarge)).status == 400)
         let typed = try await stage.ask(.POST, NodeStage.messages, stage.json(), type: "text/html")
         #expect(typed.status == 400)

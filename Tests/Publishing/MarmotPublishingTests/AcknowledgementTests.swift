@@ -12,14 +12,16 @@ import Testing
 struct AcknowledgementTests {
     private func rig(
         _ knobs: @escaping (inout NostrRelayKnobs) -> Void
-    ) async throws -> RelayRig {
-        let rig = try await RelayRig(knobs)
+    ) async throws -> PublishingRelayRig {
+        let rig = try await PublishingRelayRig(knobs)
         rig.publishList(rig.urls)
         return rig
     }
 
     /// The relays are built in, whatever becomes of the look-up.
-    private func publisher(_ rig: RelayRig, grace: Duration = .milliseconds(50)) throws -> MarmotPublisher {
+    private func publisher(_ rig: PublishingRelayRig, grace: Duration = .milliseconds(50)) throws
+        -> MarmotPublisher
+    {
         try rig.publisher(lookUp: [], builtIn: [rig.server: rig.urls]) { $0.grace = grace }
     }
 
@@ -128,7 +130,7 @@ struct AcknowledgementTests {
 
     @Test("A relay that says nothing holds up no look-up when another has the list")
     func silence() async throws {
-        let rig = try await RelayRig(relays: 2)
+        let rig = try await PublishingRelayRig(relays: 2)
         rig.relays[1].turn { $0.isSilent = true }
         rig.publishList([rig.urls[0]])
         #expect(await missed(try rig.publisher(), [try rig.token()]) == nil)
@@ -138,7 +140,7 @@ struct AcknowledgementTests {
 
     @Test("A relay's document is read once, and says how large a trigger may be")
     func document() async throws {
-        let rig = try await RelayRig(relays: 0)
+        let rig = try await PublishingRelayRig(relays: 0)
         let web = ScriptedWeb { _ in WebAnswer(200, #"{"limitation":{"max_message_length":7000}}"#) }
         // Plain ws is not asked for a document, and this one is not there: its document counts anyway.
         let publisher = try rig.publisher(

@@ -17,7 +17,7 @@ struct PublisherTests {
 
     @Test("The server's list is found, and every relay of it gets the trigger", arguments: formats)
     func list(_ format: TokenFormat) async throws {
-        let rig = try await RelayRig(relays: 3)
+        let rig = try await PublishingRelayRig(relays: 3)
         rig.publishList(Array(rig.urls.suffix(2)))
         let publisher = try rig.publisher(lookUp: [rig.urls[0]])
         let reports = try await publisher.wake([try rig.token(format), try rig.token(format)])
@@ -30,7 +30,7 @@ struct PublisherTests {
 
     @Test("The list is looked up once for several messages, also at once, and again after a day")
     func cache() async throws {
-        let rig = try await RelayRig()
+        let rig = try await PublishingRelayRig()
         rig.publishList(rig.urls)
         // Of which relays' clocks have no bound: events may be old, and not from the future.
         let clock = ManualClock(start: World.live.now() - .seconds(200_000))
@@ -53,7 +53,7 @@ struct PublisherTests {
 
     @Test("A later run knows the list, and asks nobody")
     func kept() async throws {
-        let rig = try await RelayRig()
+        let rig = try await PublishingRelayRig()
         rig.publishList(rig.urls)
         let first = try rig.publisher()
         let token = try rig.token()
@@ -66,7 +66,7 @@ struct PublisherTests {
 
     @Test("Nobody knows where the server listens: it is thrown, and the others are woken all the same")
     func unreachable() async throws {
-        let rig = try await RelayRig()
+        let rig = try await PublishingRelayRig()
         rig.publishList(rig.urls)
         let stranger = Secp256k1KeyPair.generate(.live).publicKey
         let error = try #require(
@@ -80,13 +80,13 @@ struct PublisherTests {
 
     @Test("Nobody to wake is no failure")
     func nobody() async throws {
-        let rig = try await RelayRig(relays: 0)
+        let rig = try await PublishingRelayRig(relays: 0)
         #expect(try await rig.publisher(lookUp: []).wake([]).isEmpty)
     }
 
     @Test("Without a list the relays that the app was built with serve")
     func builtIn() async throws {
-        let rig = try await RelayRig()
+        let rig = try await PublishingRelayRig()
         let publisher = try rig.publisher(lookUp: [], builtIn: [rig.server: rig.urls])
         #expect(await missed(publisher, [try rig.token()]) == nil)
         #expect(try rig.opened(rig.wraps()) == 1)
@@ -95,7 +95,7 @@ struct PublisherTests {
 
     @Test("An empty list is an answer: nothing stands in for it")
     func emptyList() async throws {
-        let rig = try await RelayRig()
+        let rig = try await PublishingRelayRig()
         rig.publishList([])
         let publisher = try rig.publisher(builtIn: [rig.server: rig.urls])
         let error = try #require(await missed(publisher, [try rig.token()]))
@@ -105,7 +105,7 @@ struct PublisherTests {
 
     @Test("One relay of two is dead: the other has the trigger, and that is enough")
     func oneDead() async throws {
-        let rig = try await RelayRig(relays: 2)
+        let rig = try await PublishingRelayRig(relays: 2)
         rig.publishList(rig.urls)
         await rig.relays[1].stop()
         let reports = try await rig.publisher(lookUp: [rig.urls[0]]).wake([try rig.token()])
@@ -115,10 +115,10 @@ struct PublisherTests {
 
     @Test("A relay's name has two addresses of which one is dead", arguments: [true, false])
     func twoAddresses(_ isDeadFirst: Bool) async throws {
-        let good = try await RelayRig()
+        let good = try await PublishingRelayRig()
         let port = try #require(good.relays[0].port)
         let dead = try DeadAddress(.silent, port: port)
-        let rig = try await RelayRig(
+        let rig = try await PublishingRelayRig(
             relays: 0, dialling: .swift(isDeadFirst ? [dead.address, .here] : [.here, dead.address]))
         let url = "ws://localhost:\(port)"
         good.publishList([url], by: rig.key)
@@ -129,7 +129,7 @@ struct PublisherTests {
 
     @Test("Hints of owners that lead nowhere: the server's own list is looked up, and serves")
     func deadHints() async throws {
-        let rig = try await RelayRig()
+        let rig = try await PublishingRelayRig()
         rig.publishList(rig.urls)
         let reports = try await rig.publisher()
             .wake([try rig.token(.pushV1, hint: "ws://127.0.0.1:1")])
@@ -140,7 +140,7 @@ struct PublisherTests {
 
     @Test("A server that moved is found by its new list, and the same trigger goes there")
     func moved() async throws {
-        let rig = try await RelayRig(relays: 2)
+        let rig = try await PublishingRelayRig(relays: 2)
         let clock = ManualClock(start: World.live.now())
         var world = World.live
         world.now = { clock.now }
@@ -157,7 +157,7 @@ struct PublisherTests {
 
     @Test("Somebody else's address without TLS, or of a private network, is not dialled")
     func forbidden() async throws {
-        let rig = try await RelayRig(relays: 2)
+        let rig = try await PublishingRelayRig(relays: 2)
         rig.publishList([rig.urls[1]])
         let publisher = try rig.publisher(lookUp: [rig.urls[0]], reachesLocalRelays: false)
         for token in [
@@ -174,11 +174,11 @@ struct PublisherTests {
 
     @Test("A name that somebody else brought is not dialled at any address when one of them is private")
     func forbiddenName() async throws {
-        let own = try await RelayRig()
+        let own = try await PublishingRelayRig()
         for addresses in ["127.0.0.1", "203.0.114.1 127.0.0.1", "10.0.0.1", "::1", "fd00::1", "169.254.1.1"] {
             let all = addresses.split(separator: " ").compactMap { IPAddress($0) }
             let names = NamedAddresses(all)
-            let rig = try await RelayRig(relays: 1, dialling: DialOptions(resolver: names))
+            let rig = try await PublishingRelayRig(relays: 1, dialling: DialOptions(resolver: names))
             let port = try #require(rig.relays[0].port)
             let publisher = try rig.publisher(lookUp: own.urls, reachesLocalRelays: false)
             let token = try rig.token(.pushV1, hint: "wss://inside.example.org:\(port)")
@@ -192,7 +192,7 @@ struct PublisherTests {
 
     @Test("Made-up servers hold up none that is real")
     func madeUp() async throws {
-        let rig = try await RelayRig()
+        let rig = try await PublishingRelayRig()
         rig.publishList(rig.urls)
         var tokens = [try rig.token()]
         for _ in 0..<40 { tokens.append(try rig.token(to: Secp256k1KeyPair.generate(.live).publicKey)) }
@@ -205,7 +205,7 @@ struct PublisherTests {
 
     @Test("A caller that gives up hears at once what was not reached, and nothing is learned by it")
     func givenUp() async throws {
-        let rig = try await RelayRig { $0.isSilent = true }
+        let rig = try await PublishingRelayRig { $0.isSilent = true }
         rig.publishList(rig.urls)
         let notes = rig.relays[0].notes()
         let publisher = try rig.publisher()

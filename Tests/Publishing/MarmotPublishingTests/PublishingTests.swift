@@ -11,18 +11,18 @@ import WebSocket
 @Suite("Publishing to relays", .timeLimit(.minutes(30)))
 struct PublishingTests {
     private func publisher(
-        _ rig: RelayRig, document: DocumentFetch? = nil, world: World = .live
+        _ rig: PublishingRelayRig, document: DocumentFetch? = nil, world: World = .live
     ) -> NostrPublisher { NostrPublisher(client: rig.client, document: document, world: world) }
 
-    private func addresses(_ rig: RelayRig) throws -> [NostrRelay] {
+    private func addresses(_ rig: PublishingRelayRig) throws -> [NostrRelay] {
         try rig.relays.compactMap(\.url).map { try NostrRelay($0) }
     }
 
-    private func stop(_ rig: RelayRig) async { for relay in rig.relays { await relay.stop() } }
+    private func stop(_ rig: PublishingRelayRig) async { for relay in rig.relays { await relay.stop() } }
 
     @Test("An event reaches every relay, and each says what became of it")
     func publish() async throws {
-        let rig = try await RelayRig(relays: 3)
+        let rig = try await PublishingRelayRig(relays: 3)
         rig.relays[1].turn { $0.refusesEvents = .blocked }
         await rig.relays[2].stop()
         let wrap = rig.wrap()
@@ -35,7 +35,7 @@ struct PublishingTests {
 
     @Test("A duplicate that the relay answers with false counts as published")
     func duplicate() async throws {
-        let rig = try await RelayRig { $0.acceptsDuplicates = false }
+        let rig = try await PublishingRelayRig { $0.acceptsDuplicates = false }
         let wrap = rig.wrap()
         rig.relays[0].inject(wrap)
         let relays = try addresses(rig)
@@ -45,7 +45,7 @@ struct PublishingTests {
 
     @Test("Who must prove himself does so with a key that nobody has seen")
     func proof() async throws {
-        let rig = try await RelayRig { $0.authenticatesPublishers = true }
+        let rig = try await PublishingRelayRig { $0.authenticatesPublishers = true }
         let notes = rig.relays[0].notes()
         let wrap = rig.wrap()
         let relays = try addresses(rig)
@@ -58,7 +58,7 @@ struct PublishingTests {
 
     @Test("A relay that says nothing is not waited for beyond the deadline")
     func silence() async throws {
-        let rig = try await RelayRig(relays: 2)
+        let rig = try await PublishingRelayRig(relays: 2)
         rig.relays[1].turn { $0.isSilent = true }
         let relays = try addresses(rig)
         // The deadline passes when the one has answered and the other one has been reached.
@@ -85,7 +85,7 @@ struct PublishingTests {
 
     @Test("A relay whose document would not take the event is not asked")
     func unfit() async throws {
-        let rig = try await RelayRig()
+        let rig = try await PublishingRelayRig()
         var document = RelayInformation()
         document.maxMessageBytes = 100
         let (fetched, relays) = (document, try addresses(rig))
@@ -97,7 +97,7 @@ struct PublishingTests {
 
     @Test("The newest list of a key is found among relays, and none where there is none")
     func lists() async throws {
-        let rig = try await RelayRig(relays: 2)
+        let rig = try await PublishingRelayRig(relays: 2)
         let now = World.live.now().seconds
         for (index, urls) in [["wss://old.example.org"], ["wss://new.example.org"]].enumerated() {
             rig.relays[index].inject(
@@ -115,7 +115,7 @@ struct PublishingTests {
 
     @Test("An onion relay is not looked up without a proxy")
     func onion() async throws {
-        let rig = try await RelayRig(relays: 0)
+        let rig = try await PublishingRelayRig(relays: 0)
         let onion = try NostrRelay("ws://" + String(repeating: "a", count: 56) + ".onion")
         let outcomes = await publisher(rig).publish(rig.wrap(), to: [onion], within: .seconds(600))
         #expect(outcomes == [.failed(.onionNeedsProxy)])

@@ -14,7 +14,7 @@ struct TorTests {
     @Test("Every trigger and look-up has SOCKS credentials of its own, and no name is looked up here")
     func isolation() async throws {
         let names = NamedAddresses("127.0.0.1")
-        let rig = try await RelayRig(dialling: DialOptions(resolver: names))
+        let rig = try await PublishingRelayRig(dialling: DialOptions(resolver: names))
         let proxy = try await SOCKSProxy(leadingTo: rig.relays[0].port)
         let relay = "ws://\(String(repeating: "a", count: 56)).onion"
         rig.publishList([relay])
@@ -35,7 +35,7 @@ struct TorTests {
 
     @Test("Without the proxy nothing goes another way, and it is said")
     func noProxy() async throws {
-        let rig = try await RelayRig()
+        let rig = try await PublishingRelayRig()
         let publisher = try rig.publisher(
             lookUp: [], builtIn: [rig.server: rig.urls], tor: .init(host: "127.0.0.1", port: 1))
         let error = try #require(await missed(publisher, [try rig.token()]))
@@ -47,7 +47,7 @@ struct TorTests {
 
     @Test("A proxy that refuses the target is told apart from a relay that does")
     func refusal() async throws {
-        let rig = try await RelayRig()
+        let rig = try await PublishingRelayRig()
         let proxy = try await SOCKSProxy(leadingTo: nil)
         let publisher = try rig.publisher(
             lookUp: [], builtIn: [rig.server: rig.urls], tor: .init(host: "127.0.0.1", port: proxy.port))

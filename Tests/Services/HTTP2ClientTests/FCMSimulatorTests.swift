@@ -33,7 +33,7 @@ private struct FCMStage: Sendable {
         let web = HTTPSFetch(options, group: group, world: .live)
         let json = account.json(tokenURI: simulator.tokenURI ?? "")
         let credential = FCMCredential(
-            account: try FCM.ServiceAccount(file: Secret(Array(json.utf8))), fetch: web, world: .live,
+            account: try FCMServiceAccount(file: Secret(Array(json.utf8))), fetch: web, world: .live,
             journal: .silent)
         provider = try FCMProvider(
             lane: Self.lane, credential: credential, addressKind: .auto, url: "https://localhost:\(port)",

@@ -344,7 +344,7 @@ struct FCMCredentialTests {
 
     private func credential(_ web: ScriptedWeb) throws -> FCMCredential {
         FCMCredential(
-            account: try ServiceAccount(file: try file()), fetch: web, world: clock.world(seed: 1),
+            account: try FCMServiceAccount(file: try file()), fetch: web, world: clock.world(seed: 1),
             journal: .silent)
     }
 
@@ -517,9 +517,9 @@ struct FCMCredentialTests {
     func incomplete(name: String) throws {
         let broken = try file { $0[name] = .string(name == "token_uri" ? "http://plain" : "") }
         let code: FCMError.Code = name == "private_key" ? .badSigningKey : .malformedServiceAccount
-        #expect(throws: FCMError(code)) { try ServiceAccount(file: broken) }
+        #expect(throws: FCMError(code)) { try FCMServiceAccount(file: broken) }
         #expect(throws: FCMError(.malformedServiceAccount)) {
-            try ServiceAccount(file: Secret(Array("[]".utf8)))
+            try FCMServiceAccount(file: Secret(Array("[]".utf8)))
         }
     }
 }

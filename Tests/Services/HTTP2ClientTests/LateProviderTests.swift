@@ -55,7 +55,7 @@ enum PatientService: CaseIterable, Sendable {
                         body: Secret(#"{"access_token":"ya29.a","expires_in":3599}"#.utf8)))
             ])
             let credential = FCMCredential(
-                account: try FCM.ServiceAccount(file: Secret(account.utf8)), fetch: web, world: world,
+                account: try FCMServiceAccount(file: Secret(account.utf8)), fetch: web, world: world,
                 journal: .silent)
             return try FCMProvider(
                 lane: lane, credential: credential, addressKind: .auto, url: url, certificates: pem,

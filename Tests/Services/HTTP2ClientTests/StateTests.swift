@@ -416,14 +416,14 @@ struct ConnectionStateTests {
 
 @Suite("How long a pool waits for an answer")
 struct PatienceTests {
-    private func patience(_ base: Duration) -> Patience {
-        Patience(options: options { $0.requestDeadline = base })
+    private func patience(_ base: Duration) -> PoolPatience {
+        PoolPatience(options: options { $0.requestDeadline = base })
     }
 
     @Test("Nobody has answered late: the service's own deadline, and 20 s where it has none")
     func own() {
         #expect(patience(.seconds(30)).allowance(at: start).span == .seconds(30))
-        #expect(Patience(options: options()).allowance(at: start).span == .seconds(20))
+        #expect(PoolPatience(options: options()).allowance(at: start).span == .seconds(20))
     }
 
     @Test(

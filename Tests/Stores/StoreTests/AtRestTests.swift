@@ -32,7 +32,7 @@ struct AtRestTests {
         }
         let rotated = try #require(keys.rotated(world))
         let later = try await SealedStore(engine: engine, keys: rotated, world: world, upkeep: engine)
-        try await SealKeyRotation(later, engine, limits: RotationTests.limits).step()
+        try await SealKeyRotation(later, engine, limits: StoreRotationTests.limits).step()
         let found = try await later.find([RecordKey(space, Secret(Self.canary))])
         let body = try #require(found.first ?? nil).body
         #expect(body == Secret(Self.canary))

@@ -42,7 +42,7 @@ struct InspectionTests {
         #expect(KeyFit.of(rotated, seen.checks, world) == .fits)
         let sealed = try await SealedStore(engine: engine, keys: rotated, world: world, upkeep: engine)
         #expect(KeyFit.of(keys, try look().checks, world) == .fits, "the new key is not in use yet")
-        try await SealKeyRotation(sealed, engine, limits: RotationTests.limits).step()
+        try await SealKeyRotation(sealed, engine, limits: StoreRotationTests.limits).step()
         #expect(KeyFit.of(keys, try look().checks, world) == .foreign, "an older copy lacks a key")
         try engine.close()
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.folder.path)

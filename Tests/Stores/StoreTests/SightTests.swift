@@ -85,7 +85,7 @@ struct SightTests {
         let store = try await SealedStore(engine: engine, keys: keys, world: world, upkeep: engine)
         _ = try await store.apply([.put(Self.record(1, "one"), if: .absent)])
         let sight = try #require(try await store.find([Self.key(1)], seeing: 1).sights[0])
-        let rotation = SealKeyRotation(store, engine, limits: RotationTests.limits)
+        let rotation = SealKeyRotation(store, engine, limits: StoreRotationTests.limits)
         try await rotation.adopt(try #require(keys.rotated(world)))
         #expect(try await store.find([], while: [sight]) == nil)
     }

@@ -62,7 +62,7 @@ struct DaemonState: Sendable {
     func isAsking(_ question: Question) -> Bool { asked.values.contains { $0.question == question } }
 }
 
-extension LinkState {
+extension SwarmLinkState {
     mutating func dialDaemon(_ now: ContinuousClock.Instant) -> [Action] {
         daemon.dial.dial(until: now + limits.dialDeadline)
         daemon.forgetConnection()

@@ -21,7 +21,7 @@ final class LinkThread: @unchecked Sendable {
     }
 
     private enum Order: Sendable {
-        case event(LinkState.Event, done: Bell?)
+        case event(SwarmLinkState.Event, done: Bell?)
         case room(NodeKey)
         /// The chain daemon's addresses.
         case found([IPAddress], dial: UInt64)
@@ -47,7 +47,7 @@ final class LinkThread: @unchecked Sendable {
     private let limits: SwarmLimits
     private let world: World
     private var outlets: Outlets?
-    private var state: LinkState
+    private var state: SwarmLinkState
     private var places: [UInt64: Place] = [:]
     private var numbers: [Peer: UInt64] = [:]
     private var nextNumber: UInt64 = 0
@@ -62,7 +62,7 @@ final class LinkThread: @unchecked Sendable {
     /// - Returns: `nil` when the process has no descriptor left.
     init?(
         daemon: DaemonAddress, pair: X25519KeyPair, limits: SwarmLimits, world: World,
-        ours: @escaping LinkState.Ours
+        ours: @escaping SwarmLinkState.Ours
     ) {
         guard let waking = WakeUp(), let poll = SocketPoll(waking: waking) else { return nil }
         context = MessageContext(sockets: limits.sockets)
@@ -72,7 +72,7 @@ final class LinkThread: @unchecked Sendable {
         self.limits = limits
         self.world = world
         daemonWays = DaemonWays(limits)
-        state = LinkState(daemon: daemon, limits: limits, random: world.random, ours: ours)
+        state = SwarmLinkState(daemon: daemon, limits: limits, random: world.random, ours: ours)
     }
 
     // MARK: From other threads
@@ -92,7 +92,7 @@ final class LinkThread: @unchecked Sendable {
     }
 
     /// - Parameter done: rung when the event has been dealt with.
-    func tell(_ event: LinkState.Event, done: Bell? = nil) { add(.event(event, done: done)) }
+    func tell(_ event: SwarmLinkState.Event, done: Bell? = nil) { add(.event(event, done: done)) }
     func hasRoom(_ node: NodeKey) { add(.room(node)) }
     func stop() { add(.stop) }
     var statistics: SwarmStatistics { snapshot.withLock(\.self) }
@@ -156,14 +156,14 @@ final class LinkThread: @unchecked Sendable {
         snapshot.withLock { $0 = statistics }
     }
 
-    private func take(_ event: LinkState.Event) {
+    private func take(_ event: SwarmLinkState.Event) {
         let blockHash = state.blockHash
         let actions = state.take(event, at: world.instant())
         if state.blockHash != blockHash { publish() }
         for action in actions { perform(action) }
     }
 
-    private func perform(_ action: LinkState.Action) {
+    private func perform(_ action: SwarmLinkState.Action) {
         switch action {
         case .open(let peer, let endpoint, let key): open(peer, endpoint, key)
         case .close(let peer):

@@ -63,7 +63,7 @@ package final class WakuIngress: Service {
     private var name: ConfiguredName { outlet.name }
     private var calls: WakuCalls { outlet.calls }
     private var metrics: WakuMetrics { outlet.metrics }
-    private var seen: SeenMessages { outlet.seen }
+    private var seen: SeenWakuMessages { outlet.seen }
 
     /// Replaces the handler of messages.
     package func adopt(take: @escaping Take) { current.withLock { $0.take = take } }

@@ -13,7 +13,7 @@ package final class WakuOutlet: Sendable {
     let calls: WakuCalls
     let metrics: WakuMetrics
     /// The node shows us our own messages too.
-    let seen = SeenMessages()
+    let seen = SeenWakuMessages()
     private let publisher: WakuPublisher
     private let refusals: Mutex<FaultRun>
     private let world: World

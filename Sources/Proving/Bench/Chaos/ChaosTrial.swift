@@ -65,7 +65,7 @@ package final class ChaosTrial: Sendable {
 
     /// What the trial is made of.
     private struct Parts: Sendable {
-        let stage: RelayStage
+        let stage: RelayProcess
         let service: ChaosService
         let companions: [any ChaosCompanion]
         let database: PostgresCluster?
@@ -78,7 +78,7 @@ package final class ChaosTrial: Sendable {
 
     private func makeStage(
         _ service: ChaosService, _ companions: [any ChaosCompanion], _ database: PostgresCluster?
-    ) throws -> RelayStage {
+    ) throws -> RelayProcess {
         var relay = service.makePlan(executable: plan.executable, directory: plan.directory)
         // FCM knows no id of ours, so a traced run, which joins pushes by it, does without.
         relay.fcm = plan.trace == nil ? service.fcm : nil
@@ -104,13 +104,13 @@ package final class ChaosTrial: Sendable {
                 "trace=write,writev,sendto,sendmsg,pwrite64,pwritev,fsync,fdatasync"
             ]
         }
-        return try RelayStage(relay, world: world)
+        return try RelayProcess(relay, world: world)
     }
 
     private func trial(_ parts: Parts, _ group: any EventLoopGroup) async throws -> ChaosOutcome {
         let (stage, service, companions) = (parts.stage, parts.service, parts.companions)
         try stage.launch()
-        shared.address = try await stage.ready(within: RelayStage.startSpan)
+        shared.address = try await stage.ready(within: RelayProcess.startSpan)
         let origins = try await makeOrigins(stage, service, group)
         if let cuts = plan.powerCuts { try await restart(parts, cuts) }
         if plan.trace != nil { shared.ledger { $0.keepsAnswers = true } }
@@ -164,12 +164,12 @@ package final class ChaosTrial: Sendable {
             try await cut(cuts, parts)
         }
         try stage.launch()
-        shared.address = try await stage.ready(within: RelayStage.startSpan)
+        shared.address = try await stage.ready(within: RelayProcess.startSpan)
     }
 
     /// Signs up a server of each protocol and registers its devices, at the relay and at the push service.
     private func makeOrigins(
-        _ stage: RelayStage, _ service: ChaosService, _ group: any EventLoopGroup
+        _ stage: RelayProcess, _ service: ChaosService, _ group: any EventLoopGroup
     ) async throws -> [any LoadOrigin] {
         guard let address = shared.address else { throw BenchError(.relayNotReady) }
         var origins: [any LoadOrigin] = []
@@ -188,7 +188,7 @@ package final class ChaosTrial: Sendable {
         for number in 1...max(1, plan.kills) {
             if random.below(6) > 0 {
                 if shared.address == nil {
-                    shared.address = try await stage.ready(within: RelayStage.startSpan)
+                    shared.address = try await stage.ready(within: RelayProcess.startSpan)
                 }
                 try await misbehave(service)
                 // Every other one is killed before it listens, or while it is about to.
@@ -213,7 +213,7 @@ package final class ChaosTrial: Sendable {
             try stage.launch()
             if number % 50 == 0 { say("\(number) kills, \(shared.ledger { $0.items.count }) pushes") }
         }
-        shared.address = try await stage.ready(within: RelayStage.startSpan)
+        shared.address = try await stage.ready(within: RelayProcess.startSpan)
     }
 
     /// Where losing is what is to be shown, there must be something to lose: nothing can be sent, and some

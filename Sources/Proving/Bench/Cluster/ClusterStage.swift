@@ -7,7 +7,7 @@ import Simulators
 /// The parts of a trial: a database with its standby, relays as processes of their own, and for each relay
 /// push services of its own, so that it is known who sent what.
 final class ClusterStage: Sendable {
-    let relays: [RelayStage]
+    let relays: [RelayProcess]
     let services: [ChaosService]
     /// `nil` on SQLite.
     let database: Database?
@@ -35,7 +35,7 @@ final class ClusterStage: Sendable {
         let authority = try CertificateAuthority()
         var services: [ChaosService] = []
         for _ in executables { services.append(try await ChaosService(authority: authority, group: group)) }
-        var relays: [RelayStage] = []
+        var relays: [RelayProcess] = []
         for (number, executable) in executables.enumerated() {
             let place = "\(directory)/relay-\(number)"
             try makeDirectory(place)
@@ -43,7 +43,7 @@ final class ClusterStage: Sendable {
             var plan = service.makePlan(executable: executable, directory: place)
             plan.fcm = service.fcm
             if let database { plan.store = .postgres(url: url(database, relay: number)) }
-            relays.append(try RelayStage(plan, keysOf: relays.first, world: run.world))
+            relays.append(try RelayProcess(plan, keysOf: relays.first, world: run.world))
         }
         let stage = ClusterStage(relays, services, database, group)
         do {
@@ -57,7 +57,8 @@ final class ClusterStage: Sendable {
     }
 
     private init(
-        _ relays: [RelayStage], _ services: [ChaosService], _ database: Database?, _ group: any EventLoopGroup
+        _ relays: [RelayProcess], _ services: [ChaosService], _ database: Database?,
+        _ group: any EventLoopGroup
     ) {
         self.relays = relays
         self.services = services
@@ -87,7 +88,7 @@ final class ClusterStage: Sendable {
     /// Starts a relay and waits until it is ready.
     func launch(_ number: Int, _ run: TrialRun) async throws {
         try relays[number].launch()
-        run.set(try await relays[number].ready(within: RelayStage.startSpan), of: number)
+        run.set(try await relays[number].ready(within: RelayProcess.startSpan), of: number)
     }
 
     /// Signs up and registers the devices, at the first relay and at all push services.

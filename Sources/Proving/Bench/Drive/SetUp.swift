@@ -5,7 +5,7 @@ extension PreparedRequests {
     /// Sends requests of the set-up; each must be answered by a 200.
     ///
     /// - Throws: `.setUpRefused`, `.unreachable`.
-    func setUp(at address: RelayStage.Address, _ eventLoop: any EventLoop) async throws {
+    func setUp(at address: RelayProcess.Address, _ eventLoop: any EventLoop) async throws {
         let drive = RequestDrive(
             host: address.host, port: address.port, prepared: self, pace: .max, eventLoop: eventLoop)
         let report = try await drive.run(connections: 8, patience: .seconds(600))

@@ -19,7 +19,7 @@ package struct RelayBench: Sendable {
 
     /// What stands around the measurement.
     private struct Scene: Sendable {
-        var address: RelayStage.Address
+        var address: RelayProcess.Address
         var publicKey: [UInt8]
         var bundle: String
         var sinkPID: Int32?
@@ -40,10 +40,10 @@ package struct RelayBench: Sendable {
         defer { group.shutdownGracefully { _ in } }
         switch plan.target {
         case .running(let state):
-            guard let address = RelayStage.address(state: state),
-                let key = RelayStage.publicKeys(state: state).first
+            guard let address = RelayProcess.address(state: state),
+                let key = RelayProcess.publicKeys(state: state).first
             else { throw BenchError(.relayNotReady) }
-            let bundle = RelayStage.bundles(state: state).first ?? "org.example.load"
+            let bundle = RelayProcess.bundles(state: state).first ?? "org.example.load"
             return try await measure(Scene(address: address, publicKey: key, bundle: bundle), group.next())
         case .own(let sink, let store):
             return try await withOwnRelay(sink, store, group)
@@ -78,13 +78,13 @@ package struct RelayBench: Sendable {
             apnsKey: key.privateKeyPEM)
         (relay.team, relay.keyID, relay.store) = (key.team, key.keyID, store)
         relay.environment = plan.environment
-        let stage = try RelayStage(relay, world: world)
+        let stage = try RelayProcess(relay, world: world)
         return try await ending {
             await stage.kill()
             await simulator?.stop()
         } after: {
             try stage.launch()
-            let address = try await stage.ready(within: RelayStage.startSpan)
+            let address = try await stage.ready(within: RelayProcess.startSpan)
             let scene = Scene(
                 address: address, publicKey: stage.publicKey, bundle: relay.bundle, sinkPID: sinkPID,
                 simulator: simulator, roundTrip: roundTrip)

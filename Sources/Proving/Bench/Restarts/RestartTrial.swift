@@ -46,7 +46,7 @@ package final class RestartTrial: Sendable {
             close(socket)
             relay.port = port
         }
-        let stage = try RelayStage(relay, world: shared.world)
+        let stage = try RelayProcess(relay, world: shared.world)
         try await ending {
             await stage.kill()
             await service.stop()
@@ -57,10 +57,10 @@ package final class RestartTrial: Sendable {
     }
 
     private func trial(
-        _ stage: RelayStage, _ service: ChaosService, _ port: Int, _ group: any EventLoopGroup
+        _ stage: RelayProcess, _ service: ChaosService, _ port: Int, _ group: any EventLoopGroup
     ) async throws {
         try stage.launch()
-        var address = try await stage.ready(within: RelayStage.startSpan)
+        var address = try await stage.ready(within: RelayProcess.startSpan)
         // A socket that was handed over is known here alone; the relay is asked there at all times.
         (address.host, address.port) = ("127.0.0.1", port)
         shared.address = address
@@ -87,7 +87,7 @@ package final class RestartTrial: Sendable {
         }
     }
 
-    private func restart(_ stage: RelayStage) async throws {
+    private func restart(_ stage: RelayProcess) async throws {
         for number in 1...max(1, plan.restarts) {
             try await shared.pause(milliseconds: 50 + shared.random.below(250))
             let began = shared.world.instant()
@@ -95,7 +95,7 @@ package final class RestartTrial: Sendable {
             guard await stage.stop(within: RestartPlan.stopSpan) == 0 else { throw BenchError(.processFault) }
             let span = shared.world.instant() - began
             try stage.launch()
-            _ = try await stage.ready(within: RelayStage.startSpan)
+            _ = try await stage.ready(within: RelayProcess.startSpan)
             note { $0.restarted(stoppedIn: span) }
             if number % 20 == 0 { say("\(number) restarts, \(shared.ledger { $0.requests }) calls") }
         }

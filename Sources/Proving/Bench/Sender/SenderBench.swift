@@ -60,7 +60,7 @@ package struct SenderBench: Sendable {
     }
 
     private func fcm(_ options: HTTP2Options, _ group: MultiThreadedEventLoopGroup) throws -> FCMProvider {
-        let account = try ServiceAccount(file: plan.key ?? BenchServiceAccount.make())
+        let account = try FCMServiceAccount(file: plan.key ?? BenchServiceAccount.make())
         let credential = FCMCredential(
             account: account, fetch: BenchServiceAccount.Grants(), world: world, journal: .silent)
         return try FCMProvider(

@@ -31,8 +31,8 @@ package struct SharedBench: Sendable {
     }
 
     private struct Scene {
-        let stages: [RelayStage]
-        let addresses: [RelayStage.Address]
+        let stages: [RelayProcess]
+        let addresses: [RelayProcess.Address]
         let eventLoop: any EventLoop
         /// The last of them takes the next devices.
         var crowds: [Crowd] = []
@@ -72,9 +72,9 @@ package struct SharedBench: Sendable {
         }
     }
 
-    private func makeStages() throws(BenchError) -> [RelayStage] {
+    private func makeStages() throws(BenchError) -> [RelayProcess] {
         let key = APNsKey()
-        var stages: [RelayStage] = []
+        var stages: [RelayProcess] = []
         for number in 0..<plan.relays {
             let directory = "\(plan.directory)/relay-\(number)"
             guard mkdir(directory, 0o700) == 0 else { throw BenchError(.fileFault) }
@@ -82,19 +82,19 @@ package struct SharedBench: Sendable {
                 executable: plan.executable, directory: directory, apnsURL: plan.sink.url,
                 authority: plan.sink.authority, apnsKey: key.privateKeyPEM)
             (relay.team, relay.keyID, relay.store) = (key.team, key.keyID, plan.store)
-            stages.append(try RelayStage(relay, keysOf: stages.first, world: world))
+            stages.append(try RelayProcess(relay, keysOf: stages.first, world: world))
         }
         return stages
     }
 
     private func measure(
-        _ stages: [RelayStage], _ eventLoop: any EventLoop
+        _ stages: [RelayProcess], _ eventLoop: any EventLoop
     ) async throws -> (report: BenchReport, hasPassed: Bool) {
-        var addresses: [RelayStage.Address] = []
+        var addresses: [RelayProcess.Address] = []
         // One behind the other, so that the schema is made once and nobody waits for it.
         for stage in stages {
             try stage.launch()
-            addresses.append(try await stage.ready(within: RelayStage.startSpan))
+            addresses.append(try await stage.ready(within: RelayProcess.startSpan))
         }
         var scene = Scene(stages: stages, addresses: addresses, eventLoop: eventLoop)
         scene.report.add("relays", plan.relays)

@@ -7,10 +7,10 @@ import WireFormats
 /// A relay under siege, and everybody at its listeners.
 struct SiegeScene: Sendable {
     let trial: SiegeTrial
-    let address: RelayStage.Address
+    let address: RelayProcess.Address
     let admin: Int
     let origin: any LoadOrigin
-    let stage: RelayStage
+    let stage: RelayProcess
     let service: ChaosService
 
     private var world: World { trial.world }

@@ -56,18 +56,20 @@ package final class SiegeTrial: Sendable {
         relay.others = parties.flatMap(\.instances)
         relay.pushesPerMinute = SiegePlan.pushesPerMinute
         relay.wrapper = ["/usr/bin/prlimit", "--nofile=\(SiegePlan.openFiles):\(SiegePlan.openFiles)"]
-        let stage = try RelayStage(relay, world: world)
-        return try await ending { await stage.kill() } after: {
+        let stage = try RelayProcess(relay, world: world)
+        return try await ending {
+            await stage.kill()
+        } after: {
             SiegeLedger.report(try await siege(stage, service, attacks), plan)
         }
     }
 
     private func siege(
-        _ stage: RelayStage, _ service: ChaosService, _ attacks: [SiegeAttack]
+        _ stage: RelayProcess, _ service: ChaosService, _ attacks: [SiegeAttack]
     ) async throws -> [(attack: SiegeAttack, ledger: SiegeLedger)] {
         try stage.launch()
-        let address = try await stage.ready(within: RelayStage.startSpan)
-        guard let admin = RelayStage.port(of: "admin", state: stage.plan.stateDirectory) else {
+        let address = try await stage.ready(within: RelayProcess.startSpan)
+        guard let admin = RelayProcess.port(of: "admin", state: stage.plan.stateDirectory) else {
             throw BenchError(.relayNotReady)
         }
         let origin = try await stage.signUp(

@@ -30,7 +30,7 @@ struct FollowedBench: Sendable {
     private struct Scene {
         let node: WakuNodeSimulator
         let people: StoredPeople
-        let stage: RelayStage
+        let stage: RelayProcess
         let pid: Int32
         /// From the start of the process until the node was asked to listen.
         let startSpan: Duration
@@ -178,7 +178,7 @@ struct FollowedBench: Sendable {
         relay.others = [instance]
         guard let name = ConfiguredName(instance.name) else { throw BenchError(.badPlan) }
         let people = StoredPeople(of: name, bundle: relay.bundle, world: world)
-        let stage = try RelayStage(relay, world: world)
+        let stage = try RelayProcess(relay, world: world)
         try await people.fill(
             count, path: "\(relay.stateDirectory)/relay.sqlite", keyFile: "\(relay.keys)/storage.keys")
         do {

@@ -35,7 +35,7 @@ struct PollCost {
 
     /// Reads the answer, and names each followed message by its hash, as an ingress does.
     func read() throws {
-        let seen = SeenMessages()
+        let seen = SeenWakuMessages()
         for (message, _) in try NodeReader.messages(body, wants: { followed.contains($0) }).messages {
             _ = seen.note(message.hash(pubsubTopic: WakuMessage.pubsubTopic))
         }

@@ -10,13 +10,13 @@ final class TrialRun: Sendable {
     /// Where one relay is asked.
     struct Target: Sendable {
         var number: Int
-        var address: RelayStage.Address
+        var address: RelayProcess.Address
     }
 
     private struct State {
         var ledger = TrialLedger()
         /// `nil` while a relay is down.
-        var addresses: [RelayStage.Address?]
+        var addresses: [RelayProcess.Address?]
         /// Until when a relay that did not answer is left alone, as a load balancer would.
         var avoided: [ContinuousClock.Instant?]
         /// Most resident bytes of each relay, over all its lives.
@@ -52,13 +52,13 @@ final class TrialRun: Sendable {
 
     // MARK: Relays
 
-    func address(of relay: Int) -> RelayStage.Address? { state.withLock { $0.addresses[relay] } }
-    func set(_ address: RelayStage.Address?, of relay: Int) {
+    func address(of relay: Int) -> RelayProcess.Address? { state.withLock { $0.addresses[relay] } }
+    func set(_ address: RelayProcess.Address?, of relay: Int) {
         state.withLock { $0.addresses[relay] = address }
     }
 
     /// Of the first relay.
-    var address: RelayStage.Address? {
+    var address: RelayProcess.Address? {
         get { address(of: 0) }
         set { set(newValue, of: 0) }
     }
@@ -192,7 +192,7 @@ final class TrialRun: Sendable {
     /// - Throws: `BenchError(.processFault)` when it is not read in the time that a start may take: what came
     ///   later would be counted as the successor's.
     func untilQuiet(_ service: ChaosService) async throws {
-        let until = world.instant() + RelayStage.startSpan
+        let until = world.instant() + RelayProcess.startSpan
         while service.openConnections > 0 {
             guard world.instant() < until else { throw BenchError(.processFault) }
             try await pause(milliseconds: 1)

@@ -50,7 +50,7 @@ package struct FormsBench: Sendable {
             executable: executable, directory: directory, apnsURL: sink?.url ?? simulated,
             authority: sink?.authority ?? authority.certificatePEM, apnsKey: key.privateKeyPEM)
         (plan.team, plan.keyID, plan.loads) = (key.team, key.keyID, [ZulipLoad()])
-        let stage = try RelayStage(plan, world: world)
+        let stage = try RelayProcess(plan, world: world)
         do {
             try stage.launch()
             let address = try await stage.ready(within: .seconds(60))
@@ -70,7 +70,7 @@ package struct FormsBench: Sendable {
     private static let connections = 64
 
     private func measure(
-        _ address: RelayStage.Address, _ stage: RelayStage, _ bundle: String, _ eventLoop: any EventLoop
+        _ address: RelayProcess.Address, _ stage: RelayProcess, _ bundle: String, _ eventLoop: any EventLoop
     ) async throws -> (report: BenchReport, hasPassed: Bool) {
         var origins: [ZulipLoadOrigin] = []
         for form in ZulipForm.allCases {
@@ -110,7 +110,7 @@ package struct FormsBench: Sendable {
     }
 
     private func origin(
-        _ form: ZulipForm, _ address: RelayStage.Address, _ publicKey: [UInt8], _ bundle: String,
+        _ form: ZulipForm, _ address: RelayProcess.Address, _ publicKey: [UInt8], _ bundle: String,
         _ eventLoop: any EventLoop
     ) async throws -> ZulipLoadOrigin {
         var origin = ZulipLoadOrigin(

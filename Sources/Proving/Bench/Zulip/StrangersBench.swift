@@ -44,7 +44,7 @@ package struct StrangersBench: Sendable {
             apnsURL: "https://127.0.0.1:\(try await apns.start())", authority: authority.certificatePEM,
             apnsKey: key.privateKeyPEM)
         (plan.team, plan.keyID, plan.loads) = (key.team, key.keyID, [ZulipLoad()])
-        let stage = try RelayStage(plan, world: world)
+        let stage = try RelayProcess(plan, world: world)
         do {
             try stage.launch()
             let address = try await stage.ready(within: .seconds(60))
@@ -60,7 +60,7 @@ package struct StrangersBench: Sendable {
     }
 
     private func measure(
-        _ address: RelayStage.Address, _ stage: RelayStage, _ bundle: String, _ eventLoop: any EventLoop
+        _ address: RelayProcess.Address, _ stage: RelayProcess, _ bundle: String, _ eventLoop: any EventLoop
     ) async throws -> (report: BenchReport, hasPassed: Bool) {
         let name = "\(address.host):\(address.port)"
         func origin() -> ZulipLoadOrigin {

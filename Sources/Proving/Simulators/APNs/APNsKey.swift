@@ -63,11 +63,11 @@ public struct APNsKey: Sendable {
     public func providerToken(issuedAtSeconds: Int64) throws(SimulatorError) -> String {
         let header: JSONTree = ["alg": "ES256", "kid": .string(keyID)]
         let claims: JSONTree = ["iss": .string(team), "iat": .number(issuedAtSeconds)]
-        let signed = Base64.encodeURL(header.bytes) + "." + Base64.encodeURL(claims.bytes)
+        let signed = SimulatorBase64.encodeURL(header.bytes) + "." + SimulatorBase64.encodeURL(claims.bytes)
         do {
             let key = try P256.Signing.PrivateKey(pemRepresentation: privateKeyPEM)
             let signature = try key.signature(for: Array(signed.utf8))
-            return signed + "." + Base64.encodeURL(Array(signature.rawRepresentation))
+            return signed + "." + SimulatorBase64.encodeURL(Array(signature.rawRepresentation))
         } catch {
             throw SimulatorError(.keyNotUsable)
         }

@@ -77,9 +77,9 @@ struct ProviderTokens {
     private func verify(_ token: ArraySlice<UInt8>) -> Verified? {
         let dot = UInt8(ascii: ".")
         let parts = token.split(separator: dot, omittingEmptySubsequences: false)
-        guard parts.count == 3, let header = Base64.decodeURL(parts[0]).flatMap({ JSONTree($0) }),
-            let claims = Base64.decodeURL(parts[1]).flatMap({ JSONTree($0) }),
-            let signatureBytes = Base64.decodeURL(parts[2]), signatureBytes.count == 64
+        guard parts.count == 3, let header = SimulatorBase64.decodeURL(parts[0]).flatMap({ JSONTree($0) }),
+            let claims = SimulatorBase64.decodeURL(parts[1]).flatMap({ JSONTree($0) }),
+            let signatureBytes = SimulatorBase64.decodeURL(parts[2]), signatureBytes.count == 64
         else { return nil }
         guard header["alg"]?.text == "ES256", let keyID = header["kid"]?.text, let entry = keys[keyID],
             let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signatureBytes)

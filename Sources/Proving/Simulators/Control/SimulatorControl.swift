@@ -169,7 +169,8 @@ extension Delivery {
             "number": .number(number), "id": .string(id), "token": .string(token), "topic": .string(topic),
             "pushType": pushType.map { .string($0.rawValue) } ?? .null, "priority": .number(priority),
             "expirationSeconds": expirationSeconds.map { .number($0) } ?? .null,
-            "collapseID": collapseID.map { .string($0) } ?? .null, "body": .string(Base64.encode(body)),
+            "collapseID": collapseID.map { .string($0) } ?? .null,
+            "body": .string(SimulatorBase64.encode(body)),
             "receivedAtMilliseconds": .number(receivedAt.milliseconds), "isDouble": .bool(isDouble)
         ]
     }

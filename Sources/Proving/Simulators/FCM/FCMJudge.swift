@@ -20,7 +20,7 @@ struct FCMJudge {
     enum Ruling: Equatable {
         /// HTML, as the real front end answers for unknown paths.
         case page(Int)
-        case refused(FCMError)
+        case refused(SimulatedFCMError)
         /// `address`: the token, the installation id, the topic or the condition.
         case accepted(FCMMessage, project: String, address: String)
     }
@@ -53,13 +53,13 @@ struct FCMJudge {
     mutating func judge(_ request: SimulatedRequest, now: UnixTime) -> Ruling {
         guard let path = request[.path], let project = Self.project(path) else { return .page(404) }
         guard request[.method]?.elementsEqual("POST".utf8) ?? false else { return .page(405) }
-        do throws(FCMError) {
+        do throws(SimulatedFCMError) {
             try authorise(request, project: project, now: now)
             // From here on everything counts against the project's quota, including faults (§4.3).
             let isWithin = projectRate.map { projectCounts.allows(project, $0, now: now) } ?? true
             let message = try FCMMessage(request.body)
             let address = try reach(message.target, project: project)
-            guard isWithin else { throw FCMError.projectQuota(project) }
+            guard isWithin else { throw SimulatedFCMError.projectQuota(project) }
             try countDevice(message.target, address, now: now)
             return .accepted(message, project: project, address: address)
         } catch {
@@ -67,50 +67,54 @@ struct FCMJudge {
         }
     }
 
-    private func authorise(_ request: SimulatedRequest, project: String, now: UnixTime) throws(FCMError) {
+    private func authorise(_ request: SimulatedRequest, project: String, now: UnixTime)
+        throws(SimulatedFCMError)
+    {
         let scheme = "bearer "
         guard let field = request[.authorization].map({ String(decoding: $0, as: UTF8.self) }),
             field.prefix(scheme.count).lowercased() == scheme,
             let access = tokens.access(String(field.dropFirst(scheme.count)))
-        else { throw FCMError.unauthenticated }
-        guard now < access.expires else { throw FCMError.expired }
+        else { throw SimulatedFCMError.unauthenticated }
+        guard now < access.expires else { throw SimulatedFCMError.expired }
         guard access.project != project else { return }
         let isKnown = tokens.projects.contains(project) || otherProjects.contains(project)
-        throw isKnown ? FCMError.permissionDenied : .projectNotFound
+        throw isKnown ? SimulatedFCMError.permissionDenied : .projectNotFound
     }
 
     /// Checks the address's form, its owner, and whether it lives.
-    private mutating func reach(_ target: FCMMessage.Target, project: String) throws(FCMError) -> String {
+    private mutating func reach(_ target: FCMMessage.Target, project: String) throws(SimulatedFCMError)
+        -> String
+    {
         let address: String
         switch target {
         case .topic(let topic): return topic
         case .condition(let condition): return condition
         case .token(let token):
-            guard Self.isRegistrationToken(token) else { throw FCMError.malformedToken }
+            guard Self.isRegistrationToken(token) else { throw SimulatedFCMError.malformedToken }
             address = token
         case .fid(let fid):
-            guard Self.isInstallationID(fid) else { throw FCMError.malformedToken }
+            guard Self.isInstallationID(fid) else { throw SimulatedFCMError.malformedToken }
             address = fid
         }
         if devices[address] == nil, learns { self[address] = FCMDevice(project: project) }
-        guard let device = devices[address] else { throw FCMError.unregistered }
-        guard device.project == project else { throw FCMError.senderMismatch }
-        guard device.isLive else { throw FCMError.unregistered }
+        guard let device = devices[address] else { throw SimulatedFCMError.unregistered }
+        guard device.project == project else { throw SimulatedFCMError.senderMismatch }
+        guard device.isLive else { throw SimulatedFCMError.unregistered }
         return address
     }
 
     private mutating func countDevice(_ target: FCMMessage.Target, _ address: String, now: UnixTime)
-        throws(FCMError)
+        throws(SimulatedFCMError)
     {
         switch target {
         case .topic, .condition: return
         case .token, .fid: break
         }
         if let deviceMinute, !minuteCounts.allows(address, deviceMinute, now: now) {
-            throw FCMError.deviceQuota
+            throw SimulatedFCMError.deviceQuota
         }
         if let deviceHour, !hourCounts.allows(address, deviceHour, now: now) {
-            throw FCMError.deviceQuota
+            throw SimulatedFCMError.deviceQuota
         }
     }
 

@@ -21,10 +21,10 @@ struct FCMMessage: Equatable {
     static let ttlLimitSeconds: Int64 = 2_419_200
 
     /// The steps of docs/push-services.md §5 from "JSON broken" to "payload > 4096", in that order.
-    init(_ body: [UInt8]) throws(FCMError) {
+    init(_ body: [UInt8]) throws(SimulatedFCMError) {
         guard let root = JSONTree(body), root.members != nil, let message = root["message"],
             message.members != nil
-        else { throw FCMError.notJSON }
+        else { throw SimulatedFCMError.notJSON }
         target = try Self.target(message)
         validatesOnly = Self.member(root, "validate_only", "validateOnly")?.flag ?? false
         var payload = 0
@@ -40,18 +40,19 @@ struct FCMMessage: Equatable {
         for name in message["notification"]?.members?.map(\.name) ?? [] { payload += name.utf8.count }
         var limit = Self.payloadBytes
         if case .topic = target { limit = Self.topicPayloadBytes }
-        guard payload <= limit else { throw FCMError.tooBig }
+        guard payload <= limit else { throw SimulatedFCMError.tooBig }
     }
 
     private static func member(_ tree: JSONTree, _ snake: String, _ camel: String) -> JSONTree? {
         tree[snake] ?? tree[camel]
     }
 
-    private static func target(_ message: JSONTree) throws(FCMError) -> Target {
+    private static func target(_ message: JSONTree) throws(SimulatedFCMError) -> Target {
         let names = ["token", "fid", "topic", "condition"]
         let given = names.filter { message[$0] != nil }
         guard given.count == 1, let value = message[given[0]]?.text else {
-            throw FCMError.invalid("message", "Exactly one of token, fid, topic or condition is required.")
+            throw SimulatedFCMError.invalid(
+                "message", "Exactly one of token, fid, topic or condition is required.")
         }
         return switch given[0] {
         case "token": .token(value)
@@ -62,29 +63,29 @@ struct FCMMessage: Equatable {
     }
 
     /// The bytes of keys and values; values are strings, some keys are Google's.
-    private static func data(_ tree: JSONTree, _ field: String) throws(FCMError) -> Int {
+    private static func data(_ tree: JSONTree, _ field: String) throws(SimulatedFCMError) -> Int {
         guard let members = tree.members else {
-            throw FCMError.invalid(field, "A map of strings is required.")
+            throw SimulatedFCMError.invalid(field, "A map of strings is required.")
         }
         var bytes = 0
         for member in members {
             guard let value = member.value.text else {
-                throw FCMError.invalid(
+                throw SimulatedFCMError.invalid(
                     "\(field)[\(members.firstIndex(of: member) ?? 0)].value", "A string is required.")
             }
             let isReserved =
                 member.name == "from" || member.name == "message_type"
                 || member.name.hasPrefix("google.") || member.name.hasPrefix("gcm.")
-            if isReserved { throw FCMError.invalid(field, "Invalid data payload key.") }
+            if isReserved { throw SimulatedFCMError.invalid(field, "Invalid data payload key.") }
             bytes += member.name.utf8.count + value.utf8.count
         }
         return bytes
     }
 
     /// `^\d+(\.\d+)?s$`, at most 28 days.
-    private static func ttl(_ tree: JSONTree?) throws(FCMError) -> Int64? {
+    private static func ttl(_ tree: JSONTree?) throws(SimulatedFCMError) -> Int64? {
         guard let tree else { return nil }
-        let fault = FCMError.invalid(
+        let fault = SimulatedFCMError.invalid(
             "message.android.ttl", "Duration must be 0 to 2419200 seconds and end in s.")
         guard let text = tree.text, text.utf8.last == UInt8(ascii: "s") else { throw fault }
         let parts = text.dropLast().split(separator: ".", omittingEmptySubsequences: false)
@@ -97,12 +98,12 @@ struct FCMMessage: Equatable {
         return whole
     }
 
-    private static func priority(_ tree: JSONTree?) throws(FCMError) -> Bool {
+    private static func priority(_ tree: JSONTree?) throws(SimulatedFCMError) -> Bool {
         guard let tree else { return false }
         switch tree.text {
         case "HIGH", "high": return true
         case "NORMAL", "normal": return false
-        default: throw FCMError.invalid("message.android.priority", "HIGH or NORMAL is required.")
+        default: throw SimulatedFCMError.invalid("message.android.priority", "HIGH or NORMAL is required.")
         }
     }
 }

@@ -80,7 +80,7 @@ public final class FCMSimulator: PushSimulator {
 
 extension FCMSimulator {
     /// What the send endpoint says of a device whose quota is used up, JSON.
-    public static let deviceQuotaBody = FCMError.deviceQuota.body
+    public static let deviceQuotaBody = SimulatedFCMError.deviceQuota.body
 
     /// Registers an address (registration token or installation id), or changes its registration.
     public func register(_ address: String, as device: FCMDevice) {

@@ -92,7 +92,7 @@ final class FCMState: DeliveryKeeper {
         }
         do throws(TokenRefusal) {
             let project = try inner.judge.tokens.judge(request, audiences: inner.audiences, now: now)
-            let token = "ya29." + Base64.encodeURL(world.randomBytes(96))
+            let token = "ya29." + SimulatorBase64.encodeURL(world.randomBytes(96))
             let life = inner.knobs.tokenLifeSeconds
             inner.judge.tokens.issue(token, project: project, expires: now + .seconds(life))
             inner.log.countToken()
@@ -169,7 +169,7 @@ final class FCMState: DeliveryKeeper {
         return message["token"]?.text ?? message["fid"]?.text
     }
 
-    private func failure(_ knobs: FCMKnobs) -> FCMError? {
+    private func failure(_ knobs: FCMKnobs) -> SimulatedFCMError? {
         func happens(_ share: Double) -> Bool {
             share > 0 && Double(world.random() >> 11) / Double(UInt64(1) << 53) < share
         }
@@ -177,7 +177,8 @@ final class FCMState: DeliveryKeeper {
         return happens(knobs.unavailableShare) ? .unavailable : nil
     }
 
-    private func refusal(_ error: FCMError, _ now: UnixTime, _ inner: inout Inner) -> SimulatedAnswer {
+    private func refusal(_ error: SimulatedFCMError, _ now: UnixTime, _ inner: inout Inner) -> SimulatedAnswer
+    {
         inner.log.countRefused(error.reason)
         let carriesDelay = error.http == 429 || error.http == 503
         return SimulatedAnswer(

@@ -64,9 +64,9 @@ struct FCMTokens {
         guard form["grant_type"] == Self.grantType else { throw .unsupportedGrantType }
         let parts = Array((form["assertion"] ?? "").utf8).split(
             separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard parts.count == 3, let header = Base64.decodeURL(parts[0]).flatMap({ JSONTree($0) }),
-            let claims = Base64.decodeURL(parts[1]).flatMap({ JSONTree($0) }),
-            let signature = Base64.decodeURL(parts[2]),
+        guard parts.count == 3, let header = SimulatorBase64.decodeURL(parts[0]).flatMap({ JSONTree($0) }),
+            let claims = SimulatorBase64.decodeURL(parts[1]).flatMap({ JSONTree($0) }),
+            let signature = SimulatorBase64.decodeURL(parts[2]),
             header["alg"]?.text == "RS256"
         else { throw .invalidGrant }
         guard let issuer = claims["iss"]?.text, let account = accounts[issuer] else { throw .invalidClient }

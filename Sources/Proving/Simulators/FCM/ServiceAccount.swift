@@ -56,12 +56,12 @@ public struct ServiceAccount: Sendable {
     /// - Throws: `.keyNotUsable`.
     func assertion(_ claims: JSONTree, algorithm: String = "RS256") throws(SimulatorError) -> String {
         let header: JSONTree = ["alg": .string(algorithm), "typ": "JWT", "kid": .string(keyID)]
-        let signed = Base64.encodeURL(header.bytes) + "." + Base64.encodeURL(claims.bytes)
+        let signed = SimulatorBase64.encodeURL(header.bytes) + "." + SimulatorBase64.encodeURL(claims.bytes)
         do {
             let key = try _RSA.Signing.PrivateKey(pemRepresentation: privateKeyPEM)
             let signature = try key.signature(
                 for: SHA256.hash(data: Array(signed.utf8)), padding: .insecurePKCS1v1_5)
-            return signed + "." + Base64.encodeURL(Array(signature.rawRepresentation))
+            return signed + "." + SimulatorBase64.encodeURL(Array(signature.rawRepresentation))
         } catch {
             throw SimulatorError(.keyNotUsable)
         }

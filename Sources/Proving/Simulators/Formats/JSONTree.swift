@@ -18,7 +18,7 @@ indirect enum JSONTree: Equatable, Sendable {
     /// `nil` if the bytes are not JSON, or are nested too deep.
     init?(_ bytes: [UInt8]) {
         let tree = bytes.withUnsafeBufferPointer { bytes -> JSONTree? in
-            var reader = JSONReader(bytes)
+            var reader = SimulatorJSONReader(bytes)
             guard let tree = reader.read(depth: 0) else { return nil }
             return reader.isAtEnd() ? tree : nil
         }
@@ -29,7 +29,7 @@ indirect enum JSONTree: Equatable, Sendable {
     /// Whether the bytes are a JSON object, without building it.
     static func isObject(_ bytes: [UInt8]) -> Bool {
         bytes.withUnsafeBufferPointer { bytes in
-            var reader = JSONReader(bytes)
+            var reader = SimulatorJSONReader(bytes)
             return reader.peek() == UInt8(ascii: "{") && reader.skip(depth: 0) && reader.isAtEnd()
         }
     }

@@ -109,8 +109,8 @@ extension StorageNotice {
         _ data: Secret, to account: AccountID, namespace: Int16 = 0, hash: String? = nil, _ world: World
     ) -> StorageNotice {
         let now = world.now()
-        // Base64 of 32 bytes without its `=`.
-        let hash = hash ?? String(Base64.encode(world.randomBytes(32)).prefix(43))
+        // SimulatorBase64 of 32 bytes without its `=`.
+        let hash = hash ?? String(SimulatorBase64.encode(world.randomBytes(32)).prefix(43))
         return StorageNotice(
             account: account, hash: Secret(hash.utf8), namespace: namespace, timestamp: now,
             expiry: now + .seconds(14 * 86_400), data: data)

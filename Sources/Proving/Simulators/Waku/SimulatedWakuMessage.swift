@@ -39,12 +39,12 @@ package struct SimulatedWakuMessage: Sendable, Equatable {
     /// The form in which a node returns it.
     var tree: JSONTree {
         var members: [JSONTree.Member] = [
-            .init(name: "payload", value: .string(Base64.encode(payload))),
+            .init(name: "payload", value: .string(SimulatorBase64.encode(payload))),
             .init(name: "contentTopic", value: .string(contentTopic)),
             .init(name: "version", value: .number(version)),
             .init(name: "timestamp", value: .number(timestamp))
         ]
-        if !meta.isEmpty { members.append(.init(name: "meta", value: .string(Base64.encode(meta)))) }
+        if !meta.isEmpty { members.append(.init(name: "meta", value: .string(SimulatorBase64.encode(meta)))) }
         members.append(.init(name: "ephemeral", value: .bool(isEphemeral)))
         members.append(.init(name: "proof", value: ""))
         return .object(members)
@@ -56,7 +56,7 @@ package struct SimulatedWakuMessage: Sendable, Equatable {
     /// - Returns: `nil` if a node would answer 400.
     init?(_ tree: JSONTree, now: Int64) {
         guard let members = tree.members, Set(members.map(\.name)).count == members.count,
-            let text = tree["payload"]?.text, let payload = Base64.decode(Array(text.utf8)),
+            let text = tree["payload"]?.text, let payload = SimulatorBase64.decode(Array(text.utf8)),
             let topic = tree["contentTopic"]?.text, !payload.isEmpty, !topic.isEmpty
         else { return nil }
         self.init(payload: payload, contentTopic: topic, version: 0, timestamp: now)
@@ -69,7 +69,9 @@ package struct SimulatedWakuMessage: Sendable, Equatable {
             if number != 0 { timestamp = number }
         }
         if let mark = tree["meta"] {
-            guard let bytes = mark.text.flatMap({ Base64.decode(Array($0.utf8)) }) else { return nil }
+            guard let bytes = mark.text.flatMap({ SimulatorBase64.decode(Array($0.utf8)) }) else {
+                return nil
+            }
             meta = bytes
         }
         if let flag = tree["ephemeral"] {

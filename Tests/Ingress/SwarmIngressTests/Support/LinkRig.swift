@@ -8,7 +8,7 @@ import WireFormats
 
 /// A link's state, played with by hand: no socket, no thread, no clock.
 final class LinkRig {
-    var state: LinkState
+    var state: SwarmLinkState
     var now = ContinuousClock.now
     /// What it asked for and nobody has dealt with yet.
     var opened: [Peer] = []
@@ -28,11 +28,11 @@ final class LinkRig {
     /// - Parameter random: the upper bits of random numbers; 0: every span is the shortest.
     init(
         _ limits: SwarmLimits = SwarmLimits(), random: @escaping @Sendable () -> UInt64 = { 0 },
-        ours: @escaping LinkState.Ours = { Set($0.values.joined()) }
+        ours: @escaping SwarmLinkState.Ours = { Set($0.values.joined()) }
     ) throws {
         // Tags must differ, and spans come from the upper bits, which stay 0.
         let counter = Mutex<UInt64>(0)
-        state = LinkState(
+        state = SwarmLinkState(
             daemon: try #require(DaemonAddress("tcp://127.0.0.1:22025")), limits: limits,
             random: {
                 counter.withLock { count in
@@ -43,7 +43,7 @@ final class LinkRig {
         take(.start)
     }
 
-    func take(_ event: LinkState.Event) {
+    func take(_ event: SwarmLinkState.Event) {
         for action in state.take(event, at: now) {
             switch action {
             case .open(let peer, _, _): opened.append(peer)

@@ -36,7 +36,7 @@ enum FCMService: HostedService {
 extension FileContent {
     static let serviceAccount = FileContent(words: "a service account", inSandbox: .made) { bytes, _ in
         do throws(FCMError) {
-            _ = try ServiceAccount(file: bytes)
+            _ = try FCMServiceAccount(file: bytes)
             return nil
         } catch {
             return error.sentence

@@ -84,7 +84,7 @@ extension FCMSettings: ServiceSettings {
             return nil
         }
         // Nor one that is no service account.
-        return (try? ServiceAccount(file: bytes)).flatMap { HTTPSURL($0.tokenURL) }
+        return (try? FCMServiceAccount(file: bytes)).flatMap { HTTPSURL($0.tokenURL) }
     }
 
     var reachesNobody: Bool { url?.isLoopback ?? false }
@@ -121,7 +121,7 @@ extension CredentialCache {
             identity: Self.identity(file, app.tokenURL?.text ?? "")
         ) { () throws(CommandFailure) in
             do throws(FCMError) {
-                let account = try ServiceAccount(file: file, tokenURL: app.tokenURL?.text)
+                let account = try FCMServiceAccount(file: file, tokenURL: app.tokenURL?.text)
                 return FCMCredential(
                     account: account, fetch: web(app.caFile), world: world, journal: journal)
             } catch {

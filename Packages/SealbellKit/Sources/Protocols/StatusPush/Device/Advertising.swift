@@ -26,7 +26,7 @@ extension StatusInstallation {
             due <= now || due.since(now) > StatusLimits.advertisementPeriod
         else { return [] }
         others.tidy(now)
-        let parts = Parting.parts(ownInfo(&generator) + others.info)
+        let parts = MessageParting.parts(ownInfo(&generator) + others.info)
         let topic = WakuTopic.contactCode(of: key.point)
         let topicKey = contactTopicKey ?? TopicKey.derive(from: topic)
         contactTopicKey = topicKey

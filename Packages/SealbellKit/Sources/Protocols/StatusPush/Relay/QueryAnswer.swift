@@ -76,13 +76,13 @@ extension StatusReply {
         case .registration(let response):
             return [MetadataMessage.wrap(response.encoded(), .registrationResponse, by: key)]
         case .query(let whole):
-            return Parting.parts(whole.info).map { info in
+            return MessageParting.parts(whole.info).map { info in
                 var response = whole
                 response.info = info
                 return MetadataMessage.wrap(response.encoded(), .queryResponse, by: key)
             }
         case .request(let whole):
-            return Parting.parts(whole.reports).map { reports in
+            return MessageParting.parts(whole.reports).map { reports in
                 var response = whole
                 response.reports = reports
                 return MetadataMessage.wrap(response.encoded(), .response, by: key)

@@ -58,7 +58,7 @@ extension ZulipOrigin {
     public static func notifyAnswer(
         _ body: Secret, profile: ZulipProfile = .v12
     ) throws(ZulipError) -> ZulipNotifyAnswer {
-        let read = AnswerReading(body)
+        let read = RelayAnswerReading(body)
         guard read.isSuccess, let apple = read.apple, let android = read.android else {
             throw ZulipError(.malformedAnswer)
         }

@@ -58,7 +58,7 @@ public struct StaleListRun: Sendable {
     public mutating func take(
         _ answer: CallAnswer, now: UnixTime, using generator: inout some RandomNumberGenerator
     ) -> Step {
-        let read = AnswerReading(answer.body)
+        let read = RelayAnswerReading(answer.body)
         guard answer.status == 200 else {
             let fault = RelayFault(answer, read.code)
             if answer.mayPass { return end(soon: true, asked: answer.pause(now: now), &generator) }

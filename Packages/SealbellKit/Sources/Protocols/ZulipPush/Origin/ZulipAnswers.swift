@@ -106,7 +106,7 @@ extension ZulipOrigin {
     public static func registrationOutcome(
         _ answer: CallAnswer, profile: ZulipProfile
     ) -> ZulipRegistrationOutcome {
-        let read = AnswerReading(answer.body)
+        let read = RelayAnswerReading(answer.body)
         if answer.status == 200, read.isSuccess {
             if profile == .v12 { return .done(deviceID: nil) }
             if let id = read.deviceID, id > 0 { return .done(deviceID: id) }
@@ -146,5 +146,5 @@ extension ZulipOrigin {
 
     /// The code of an error envelope, in upper case: `code`, else `error_code`, which the specification's own
     /// relays may send (§14.5). `nil` where there is none.
-    public static func errorCode(_ body: Secret) -> String? { AnswerReading(body).code }
+    public static func errorCode(_ body: Secret) -> String? { RelayAnswerReading(body).code }
 }

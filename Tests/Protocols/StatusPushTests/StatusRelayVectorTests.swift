@@ -1,0 +1,22 @@
+import PushTesting
+import Testing
+
+@Suite("Status vectors of the relay", .timeLimit(.minutes(30)))
+struct StatusRelayVectorTests {
+    /// `nil` when a directory was named that has no such file.
+    static let main = Result { try VectorFile.load("status.json").map { try StatusRelayVectors($0) } }
+
+    @Test("A case of the vectors holds", arguments: try StatusRelayVectorTests.main.get()?.set.cases ?? [])
+    func holds(_ vector: VectorCase) async throws {
+        let runner = try #require(try Self.main.get())
+        #expect(try await runner.set.run(vector) { try await runner.holds($0) ? $0.rows : 0 })
+    }
+
+    @Test("Each section has cases")
+    func sections() throws {
+        guard let runner = try Self.main.get() else { return }
+        for section in StatusRelayVectors.sections {
+            #expect(runner.set.cases.contains { $0.section == section }, "\(section): no row")
+        }
+    }
+}
