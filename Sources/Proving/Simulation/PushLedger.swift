@@ -90,7 +90,6 @@ final class PushLedger: Sendable {
     let state = Mutex(State())
     let scheduler: Scheduler
     let traits: Traits
-
     /// Whether anybody will read what happened.
     let isTold: Bool
 

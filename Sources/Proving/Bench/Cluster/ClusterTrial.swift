@@ -48,7 +48,9 @@ package final class ClusterTrial: Sendable {
         let stage = try await ClusterStage.start(
             run, plan.store, executables: executables, isCut: scenario == .cut, directory: directory,
             group: group)
-        return try await ending { await stage.end() } after: {
+        return try await ending {
+            await stage.end()
+        } after: {
             try await live(through: scenario, run, stage, group)
         }
     }

@@ -47,8 +47,8 @@ struct ChaosMarmotLedger: Sendable {
 
     var hasPassed: Bool {
         let verdict = verdict
-        return verdict.hasPassed && verdict.ofTheLast > 0 && verdict.arrived > 0 && onDisk == 0 && searchedFiles > 0
-            && awaited > 0 && listening == awaited && listed == awaited
+        return verdict.hasPassed && verdict.ofTheLast > 0 && verdict.arrived > 0 && onDisk == 0
+            && searchedFiles > 0 && awaited > 0 && listening == awaited && listed == awaited
     }
 
     func write(to report: inout BenchReport) {

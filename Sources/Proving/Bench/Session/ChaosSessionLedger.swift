@@ -67,8 +67,8 @@ struct ChaosSessionLedger: Sendable {
 
     var hasPassed: Bool {
         let verdict = verdict
-        return verdict.hasPassed && unreadable == 0 && refused == 0 && verdict.ofTheLast > 0 && verdict.arrived > 0
-            && subscriptions > 0 && awaited > 0 && shown == awaited
+        return verdict.hasPassed && unreadable == 0 && refused == 0 && verdict.ofTheLast > 0
+            && verdict.arrived > 0 && subscriptions > 0 && awaited > 0 && shown == awaited
     }
 
     func write(to report: inout BenchReport) {

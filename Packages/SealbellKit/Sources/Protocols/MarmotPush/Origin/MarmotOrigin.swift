@@ -17,7 +17,7 @@ public struct MarmotOrigin: PushOrigin {
     private let builtIn: [XOnlyKey: [String]]
     private let seedPath: GiftWrap.Path
     /// What is known of servers and relays.
-    package var book: RelayListCache
+    package var cache: RelayListCache
     /// ``MarmotLimits/secondTryPause``.
     package var pause = MarmotLimits.secondTryPause
 
@@ -53,7 +53,7 @@ public struct MarmotOrigin: PushOrigin {
         keeping kept: Secret? = nil, using generator: inout some RandomNumberGenerator
     ) {
         (lookUps, self.builtIn, self.seedPath) = (lookUp, builtIn, seedPath)
-        book = kept.map { RelayListCache(keeping: $0) } ?? RelayListCache()
+        cache = kept.map { RelayListCache(keeping: $0) } ?? RelayListCache()
         // From a place of its own, so that a call of an earlier run is none of this one's.
         nextID = UInt64.random(in: 0...UInt64.max >> 1, using: &generator)
     }
@@ -165,7 +165,7 @@ public struct MarmotOrigin: PushOrigin {
         } else if let relay = documents.removeValue(forKey: call.id) {
             // A relay whose document cannot be read is none the worse.
             let found = answer.status == 200 ? try? RelayInformation(reading: answer.body) : nil
-            book.note(found, ofRelay: relay, at: now)
+            cache.note(found, ofRelay: relay, at: now)
         } else {
             note(answer, toEvent: call, now, &generator)
         }
@@ -182,7 +182,7 @@ public struct MarmotOrigin: PushOrigin {
 
     /// What to keep over a restart, at most ``MarmotLimits/keptListsBytes``: servers' relay lists, which are
     /// public.
-    public var kept: Secret { book.encoded() }
+    public var kept: Secret { cache.encoded() }
 
     // MARK: one server
 
@@ -216,7 +216,7 @@ public struct MarmotOrigin: PushOrigin {
     private mutating func isListing(
         _ one: ServerWake, isDoubted: Bool, _ now: UnixTime, _ calls: inout [Call]
     ) -> Bool {
-        guard book.isDue(one.server, isDoubted: isDoubted, at: now) else { return false }
+        guard cache.isDue(one.server, isDoubted: isDoubted, at: now) else { return false }
         guard listing[one.server] == nil else { return true }
         var filter = JSONWriter()
         NostrFilter.relayList(of: one.server).write(to: &filter)
@@ -229,7 +229,7 @@ public struct MarmotOrigin: PushOrigin {
 
     /// Where a server listens as far as it, or the app, says itself.
     private func relays(of server: XOnlyKey) -> [String] {
-        book.list(of: server)?.relays ?? builtIn[server] ?? []
+        cache.list(of: server)?.relays ?? builtIn[server] ?? []
     }
 
     private mutating func fetch(
@@ -238,7 +238,7 @@ public struct MarmotOrigin: PushOrigin {
         one.documents = []
         one.stage = .documents(isDoubted: isDoubted)
         for relay in (one.hints + relays(of: one.server)).unique.prefix(MarmotLimits.documentsOfServer)
-        where book.document(of: relay, at: now) == nil {
+        where cache.document(of: relay, at: now) == nil {
             if let asked = documents.first(where: { $0.value == relay })?.key {
                 one.documents.insert(asked)
             } else if let url = Self.documentURL(relay) {
@@ -270,10 +270,10 @@ public struct MarmotOrigin: PushOrigin {
         _ one: inout ServerWake, _ now: UnixTime, _ generator: inout some RandomNumberGenerator
     ) {
         var directory = MarmotOriginRoutine.Directory()
-        directory.lists[one.server] = book.list(of: one.server)
+        directory.lists[one.server] = cache.list(of: one.server)
         directory.fallbacks[one.server] = builtIn[one.server]
         for relay in (one.hints + relays(of: one.server)).unique {
-            if case .some(let known?) = book.document(of: relay, at: now) {
+            if case .some(let known?) = cache.document(of: relay, at: now) {
                 directory.information[relay] = known
             }
         }
@@ -332,8 +332,8 @@ public struct MarmotOrigin: PushOrigin {
         case .events(let texts):
             // A relay may say what it likes; what is no event of the server's is no list.
             let events = texts.prefix(MarmotLimits.listsRead).compactMap { try? NostrEvent.parse($0) }
-            book.note(RelayList.newest(of: events, author: server), isAnswered: true, of: server, at: now)
-        default: book.note(nil, isAnswered: false, of: server, at: now)
+            cache.note(RelayList.newest(of: events, author: server), isAnswered: true, of: server, at: now)
+        default: cache.note(nil, isAnswered: false, of: server, at: now)
         }
     }
 
@@ -371,7 +371,7 @@ public struct MarmotOrigin: PushOrigin {
     // MARK: parts
 
     private mutating func settle(_ wake: Wake) {
-        let reports = wake.servers.map { $0.report(hasList: book.list(of: $0.server) != nil) }
+        let reports = wake.servers.map { $0.report(hasList: cache.list(of: $0.server) != nil) }
         ended.append((wake.id, reports + wake.left))
         // Of an app that never asks the oldest are forgotten.
         ended.removeFirst(max(0, ended.count - MarmotLimits.openWakes))
