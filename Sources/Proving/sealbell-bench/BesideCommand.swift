@@ -3,7 +3,7 @@ import Bench
 import PushModel
 import RelayProgram
 
-/// `sealbell-bench marmot`, `nextcloud`, …: our own work beside its primitives.
+/// A command of `sealbell-bench` that measures our own work beside its primitives.
 struct BesideCommand<Measured: BesidePrimitives>: SealbellCommand {
     static var configuration: CommandConfiguration {
         CommandConfiguration(

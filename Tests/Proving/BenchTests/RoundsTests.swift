@@ -3,7 +3,7 @@ import Testing
 
 @testable import Bench
 
-@Suite("Rounds of measurements") struct RoundsTests {
+@Suite("Rounds of measurements", .timeLimit(.minutes(30))) struct RoundsTests {
     @Test("A median is the middle, or lies between the two; of nothing it is no number")
     func median() {
         #expect(Series([3, 1, 2]).median == 2)

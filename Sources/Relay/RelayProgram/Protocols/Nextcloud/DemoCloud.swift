@@ -31,7 +31,8 @@ struct DemoCloud: Sendable {
             serverURL: url, userID: userID, loginName: login, appPassword: Secret("app-password".utf8))
     }
 
-    /// Answers what a device asks of this server with the app password of that number; `nil`: it asks another.
+    /// Answers what a device asks of this server with the app password of that number; `nil`: it asks
+    /// another.
     mutating func answer(_ call: Call, tokenID: Int64, now: UnixTime) throws -> CallAnswer? {
         guard let http = call.http, http.url.hasPrefix(url) else { return nil }
         if http.method == "GET" { return .http(status: 200, body: Secret(Self.capabilitiesText.utf8)) }

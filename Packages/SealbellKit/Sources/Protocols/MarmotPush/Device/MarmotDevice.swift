@@ -211,7 +211,8 @@ public struct MarmotDevice: PushDevice {
         group.map { leaf.tokens.live(in: $0, at: now) } ?? []
     }
 
-    /// Tokens to wake for a message that this account has sent, for ``MarmotOriginRoutine`` and the publisher.
+    /// Tokens to wake for a message that this account has sent, for ``MarmotOrigin`` and the
+    /// publisher.
     public func tokensToWake(at now: UnixTime) -> [GossipToken] {
         guard let group else { return [] }
         return MarmotOriginRoutine.choose(

@@ -17,10 +17,13 @@ package struct RelayListCache: Sendable {
         let information: RelayInformation?
         let since: UnixTime
         let until: UnixTime
+        /// Of all that were noted: a millisecond brings many.
+        let number: Int
     }
 
     package private(set) var entries: [XOnlyKey: Entry] = [:]
     private var documents: [String: Document] = [:]
+    private var noted = 0
 
     // MARK: lists
 
@@ -79,9 +82,12 @@ package struct RelayListCache: Sendable {
     package mutating func note(_ information: RelayInformation?, ofRelay relay: String, at now: UnixTime) {
         let life =
             information == nil ? MarmotLimits.noDocumentLife : MarmotLimits.documentLife
-        documents[relay] = Document(information: information, since: now, until: now + life)
+        noted &+= 1
+        documents[relay] = Document(information: information, since: now, until: now + life, number: noted)
         while documents.count > MarmotLimits.rememberedDocuments {
-            let oldest = documents.min { $0.value.until < $1.value.until }
+            let oldest = documents.min {
+                ($0.value.until, $0.value.number) < ($1.value.until, $1.value.number)
+            }
             if let oldest { documents[oldest.key] = nil }
         }
     }

@@ -64,13 +64,11 @@ extension ZulipRelay {
         _ items: [Item], _ found: ArraySlice<Record?>, _ names: ArraySlice<RecordKey>,
         _ realm: AuthorisedRealm, _ references: PushReferences?
     ) throws(ZulipError) -> ZulipVerdict {
-        let now = world.now()
-        let server = realm.caller.server
+        let (server, now) = (realm.caller.server, world.now())
         let endings = realm.caller.endings(keys, now: now)
         let origin = server.id.secret
         var counts = NotifyCounts(of: items.first?.device)
-        var pushes: [Push] = []
-        var sent: [Sent] = []
+        var (pushes, sent): ([Push], [Sent]) = ([], [])
         pushes.reserveCapacity(items.count)
         sent.reserveCapacity(items.count)
         // By place, field by field, and each push made where it is kept: a record that is taken out, and a
