@@ -68,6 +68,8 @@ package final class ClusterTrial: Sendable {
             try await ClusterFaults(plan: plan, run: run, stage: stage).happen(scenario)
         } after: {
             let drained = try await run.drain(within: ClusterPlan.drainSpan)
+            // What had arrived before its relay was killed is owed until that relay's lease has run out.
+            try await run.wait(within: ClusterPlan.drainSpan) { try await stage.owed() == 0 }
             let statuses = await stage.stopRelays(run)
             return ClusterOutcome(
                 drainedIn: drained, exitStatuses: statuses, owed: try await stage.owed())

@@ -213,4 +213,10 @@ final class TrialRun: Sendable {
         try await pause(milliseconds: 500)
         return drained
     }
+
+    /// Waits until something holds, or the span is over.
+    func wait(within span: Duration, until holds: () async throws -> Bool) async throws {
+        let end = world.instant() + span
+        while try await !holds(), world.instant() < end { try await pause(milliseconds: 500) }
+    }
 }
