@@ -10,6 +10,11 @@ import WireFormats
 /// relay lists, `http` for relays' documents (NIP-11), and `event`; what became of each wake is in
 /// ``takeSettled()``. `MarmotPublisher` of the product `MarmotPublishing` carries them out, also through Tor.
 ///
+/// Any member of a group can name a relay, and all the others' phones would go there. So whoever carries
+/// calls out dials no address of the phone's own network (loopback, private, link-local) and no plain `ws`
+/// one but those that the app itself gave, as `MarmotPublisher` does; the answer for such a relay is
+/// ``RelayAnswer/forbidden``, and for its document `.none`.
+///
 /// Best effort: the message comes first, and whatever becomes of a trigger never delays or fails it. Wakes
 /// that are under way are not kept over a restart.
 public struct MarmotOrigin: PushOrigin {
