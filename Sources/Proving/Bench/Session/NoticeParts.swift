@@ -69,6 +69,7 @@ final class NoticeParts: Sendable {
         relay = SessionRelay(instance: instance, apps: apps, registry: registry, world: world)
         self.devices = devices
         filterKey = Secret(world.randomBytes(32))
+        guard pushes.allSatisfy({ StorageHash.fits($0) }) else { throw BenchError(.setUpRefused) }
         var parts: [Part] = []
         for (number, push) in pushes.enumerated() {
             parts += try await Self.parts(of: push, relay, phones[number % Self.accounts])
@@ -83,7 +84,15 @@ final class NoticeParts: Sendable {
     static func message(
         _ account: AccountID, namespace: Int16 = 0, bytes: Int, _ world: World
     ) -> StorageNotice {
-        .written(Secret(world.randomBytes(bytes)), to: account, namespace: namespace, world)
+        let data = Secret(world.randomBytes(bytes))
+        // As storage servers make it: of one that proves its content the relay hashes the content once only.
+        let hash = Blake2b.digest32 { hash in
+            hash.update(account.bytes)
+            if namespace != 0 { hash.update(Array(String(namespace).utf8)) }
+            hash.update(data)
+        }
+        let text = hash.reveal { String(decoding: Base64.encode($0).prefix(43), as: UTF8.self) }
+        return .written(data, to: account, namespace: namespace, hash: text, world)
     }
 
     /// Opens what the relay makes of a message, for what was sealed.
