@@ -49,6 +49,7 @@ __attribute__((noinline)) void sealbell_wipe_stack(void) {
 #if defined(__GLIBC__) && !defined(SEALBELL_SANITIZED)
 #include <dlfcn.h>
 #include <malloc.h>
+#include <unistd.h>
 
 // glibc exports its own under these names for whoever replaces the public ones.
 extern void __libc_free(void *block);
@@ -122,6 +123,10 @@ void sealbell_heap_bound(void) {
     if (whose() != OURS) return;
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
     mallopt(M_TRIM_THRESHOLD, 8 << 20);
+    // glibc would make eight for each processor. What one keeps free is of no use to the others' threads, and most
+    // blocks come from lists that each thread has for itself, so threads hardly meet.
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    mallopt(M_ARENA_MAX, processors < 2 ? 2 : processors > 64 ? 64 : (int)processors);
 }
 
 void sealbell_heap_trim(void) {

@@ -30,11 +30,11 @@ package struct SQLiteLimits: Sendable {
     package var revisionsReserved: Int64 = 10_000
     /// How long a mark is held at least.
     package var markSpan: Duration = .seconds(600)
-    /// Marks of one generation in memory: eight bytes a slot, so 2 MiB.
-    package var marksPerGeneration = 196_608
+    /// Marks of one generation in memory: eight bytes a slot, so 1 MiB.
+    package var marksPerGeneration = 98_304
     /// Generations. Together 8 MiB: above some 1,300 pushes a second the oldest marks go before their ten
     /// minutes are over, since memory must stay flat (issue: 64 MiB under load).
-    package var markGenerations = 4
+    package var markGenerations = 8
     /// Between two looks for blobs of marks that no longer count.
     package var purgeEvery: Duration = .seconds(1)
     /// Blobs that one look removes: several times as many as are made in that time, some hundred a second.
@@ -52,11 +52,11 @@ package struct SQLiteLimits: Sendable {
     package static let busySeconds = 5
     /// KiB of page cache of each reading connection. It reads large calls, pages of records for commands, and
     /// what nobody waits for; what it would keep stands in the writer's cache or in the system's.
-    package var cacheKiB = 512
+    package var cacheKiB = 256
     /// KiB of the writer's, which finds records too: the inner pages of their tree are 3 MiB for a million,
     /// and one that is not here costs a find one more read, from the system's cache of files. Leaves of more
-    /// than some thousand records are never all here.
-    package var writerCacheKiB = 6_144
+    /// than some thousand records are never all here. 6 MiB save 0.3 reads a push and nothing that a clock shows.
+    package var writerCacheKiB = 4_096
     /// Origins that one claim takes turns over: two steps in the index for each, so some 5 ms. More wait for
     /// the next claim, which begins behind them.
     package var originsPerClaim = 512

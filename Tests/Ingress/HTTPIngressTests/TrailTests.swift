@@ -43,4 +43,42 @@ struct TrailTests {
         #expect(trail.find(fault.id).attempts.isEmpty)
         #expect(trail.find(fault.id).faultsSince == UnixTime(seconds: 201))
     }
+
+    @Test("An acceptance comes back as it was, also one that has no room in the short form")
+    func acceptances() {
+        let trail = AttemptTrail(acceptances: 4, faults: 4)
+        func accepted(_ number: UInt64, attempt: Int, sentAt: Int64, next: Attempt.Next) -> Attempt {
+            Attempt(
+                id: PushID(at: UnixTime(seconds: 1), random: number, number), lane: probeLane,
+                number: attempt, sentAt: UnixTime(milliseconds: sentAt),
+                answeredAt: UnixTime(milliseconds: 10_000_000_000), outcome: .accepted, reason: .ok,
+                next: next)
+        }
+        let all = [
+            accepted(1, attempt: 3, sentAt: 9_999_999_001, next: .ended),
+            // The clock went back meanwhile; a month went by; more attempts than two bytes; more to come.
+            accepted(2, attempt: 1, sentAt: 10_000_000_001, next: .ended),
+            accepted(3, attempt: 1, sentAt: .min, next: .ended),
+            accepted(4, attempt: 70_000, sentAt: 9_999_999_001, next: .ended),
+            accepted(5, attempt: 1, sentAt: 9_999_999_001, next: .elsewhere),
+        ]
+        for each in all { trail.note(each) }
+        for each in all { #expect(trail.find(each.id).attempts == [each]) }
+    }
+
+    @Test("Acceptances of more lanes than the short form tells apart come back with their own lane")
+    func lanes() throws {
+        let trail = AttemptTrail(acceptances: 512, faults: 512)
+        let all = try (0..<300).map { number in
+            Attempt(
+                id: PushID(at: UnixTime(seconds: 1), random: 1, UInt64(number)),
+                lane: LaneName(
+                    app: try #require(ConfiguredName("app\(number)")), service: probeLane.service,
+                    environment: .production),
+                number: 1, sentAt: UnixTime(seconds: 1), answeredAt: UnixTime(seconds: 2), outcome: .accepted,
+                reason: .ok, next: .ended)
+        }
+        for each in all { trail.note(each) }
+        for each in all { #expect(trail.find(each.id).attempts == [each]) }
+    }
 }

@@ -20,7 +20,7 @@ int sealbell_heap_wipes(void);
 int sealbell_heap_is_foreign(void);
 
 /// Makes blocks of 256 KiB and more mappings of their own, now and later, so that the system has them back
-/// as soon as they are given back. Called once, at the start.
+/// as soon as they are given back, and arenas no more than processors. Called once, at the start.
 void sealbell_heap_bound(void);
 
 /// Gives the system back what lies free in the heap, page by page. Holds each arena up for some milliseconds.

@@ -8,13 +8,13 @@ import Synchronization
 /// does not push out the one fault that somebody asks about. Writing takes one short lock and one store into
 /// existing memory; nothing is allocated.
 package final class AttemptTrail: Sendable {
-    /// About a hundred bytes each: together below 3 MiB, whatever the load.
+    /// 32 bytes each, and one of the rest some hundred: together 2 MiB, whatever the load.
     package static let acceptances = 8_192
     package static let faults = 16_384
 
-    private struct Ring {
+    private struct Ring<Element> {
         let capacity: Int
-        var slots: [Attempt] = []
+        var slots: [Element] = []
         /// The oldest, once all slots are taken.
         var next = 0
         /// Answers that have been overwritten.
@@ -25,20 +25,85 @@ package final class AttemptTrail: Sendable {
             slots.reserveCapacity(self.capacity)
         }
 
-        mutating func note(_ attempt: Attempt) {
-            guard slots.count == capacity else { return slots.append(attempt) }
-            slots[next] = attempt
+        mutating func note(_ element: Element) {
+            guard slots.count == capacity else { return slots.append(element) }
+            slots[next] = element
             next = next + 1 == capacity ? 0 : next + 1
             hasForgotten = true
         }
 
-        /// The oldest answer that is remembered, once older ones are not.
-        var since: UnixTime? { hasForgotten ? slots[next].answeredAt : nil }
+        /// The oldest that is remembered, once older ones are not.
+        var oldest: Element? { hasForgotten ? slots[next] : nil }
+    }
+
+    /// What acceptances have in common: a handful of each for every lane.
+    private struct Manner {
+        let lane: LaneName
+        let reason: Reason
+    }
+
+    /// An acceptance, which ends its push. There are a thousand of them for one fault, so it is kept short.
+    private struct Acceptance {
+        let id: PushID
+        let answeredAt: UnixTime
+        /// From sending to the answer, milliseconds.
+        let waited: UInt32
+        let number: UInt16
+        let manner: UInt16
+
+        /// `nil`: it has no room here.
+        init?(_ attempt: Attempt, manner: Int) {
+            let (waited, overflow) = attempt.answeredAt.milliseconds.subtractingReportingOverflow(
+                attempt.sentAt.milliseconds)
+            guard attempt.next == .ended, !overflow, let waited = UInt32(exactly: waited),
+                let number = UInt16(exactly: attempt.number), let manner = UInt16(exactly: manner)
+            else { return nil }
+            id = attempt.id
+            answeredAt = attempt.answeredAt
+            self.waited = waited
+            self.number = number
+            self.manner = manner
+        }
+
+        func attempt(_ manner: Manner) -> Attempt {
+            Attempt(
+                id: id, lane: manner.lane, number: Int(number),
+                sentAt: answeredAt - .milliseconds(Int64(waited)), answeredAt: answeredAt, outcome: .accepted,
+                reason: manner.reason, next: .ended)
+        }
     }
 
     private struct State {
-        var acceptances: Ring
-        var faults: Ring
+        /// Lanes times words of acceptance. One that comes when all are taken stands among the faults.
+        static let manners = 256
+
+        var acceptances: Ring<Acceptance>
+        var faults: Ring<Attempt>
+        var manners: [Manner] = []
+        /// Mostly the next one's too.
+        var latest = 0
+
+        mutating func note(_ attempt: Attempt) {
+            guard attempt.outcome == .accepted, let manner = manner(of: attempt),
+                let acceptance = Acceptance(attempt, manner: manner)
+            else { return faults.note(attempt) }
+            acceptances.note(acceptance)
+        }
+
+        private mutating func manner(of attempt: Attempt) -> Int? {
+            func fits(_ manner: Manner) -> Bool {
+                manner.reason == attempt.reason && manner.lane == attempt.lane
+            }
+            if latest < manners.count, fits(manners[latest]) { return latest }
+            if let known = manners.firstIndex(where: fits) {
+                latest = known
+            } else {
+                guard manners.count < Self.manners else { return nil }
+                latest = manners.count
+                manners.append(Manner(lane: attempt.lane, reason: attempt.reason))
+            }
+            return latest
+        }
     }
 
     /// What is remembered of one push, and how far back the memory reaches.
@@ -57,26 +122,18 @@ package final class AttemptTrail: Sendable {
         state = Mutex(State(acceptances: Ring(acceptances), faults: Ring(faults)))
     }
 
-    package func note(_ attempt: Attempt) {
-        state.withLock { state in
-            if attempt.outcome == .accepted {
-                state.acceptances.note(attempt)
-            } else {
-                state.faults.note(attempt)
-            }
-        }
-    }
+    package func note(_ attempt: Attempt) { state.withLock { $0.note(attempt) } }
 
     /// Looks through both rings; a person's question now and then, some tens of microseconds.
     package func find(_ id: PushID) -> Found {
         state.withLock { state in
-            let attempts =
-                (state.faults.slots.filter { $0.id == id }
-                + state.acceptances.slots.filter { $0.id == id })
+            let accepted = state.acceptances.slots.filter { $0.id == id }
+                .map { $0.attempt(state.manners[Int($0.manner)]) }
+            let attempts = (state.faults.slots.filter { $0.id == id } + accepted)
                 .sorted { $0.answeredAt < $1.answeredAt }
             return Found(
-                attempts: attempts, acceptancesSince: state.acceptances.since,
-                faultsSince: state.faults.since)
+                attempts: attempts, acceptancesSince: state.acceptances.oldest?.answeredAt,
+                faultsSince: state.faults.oldest?.answeredAt)
         }
     }
 }
