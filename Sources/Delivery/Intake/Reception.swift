@@ -66,6 +66,17 @@ package struct Reception<Role: AnsweringRole>: Sendable {
         }
     }
 
+    /// Undoes a call of which its peer is about to hear that it failed, so that the same bytes are taken
+    /// again. While the store is out for a moment this is tried again (decision 0070).
+    ///
+    /// - Parameters:
+    ///   - bytes: what the call keeps in memory meanwhile.
+    ///   - end: until when the reply may wait.
+    package func undo(_ changes: [Change], bytes: Int, until end: ContinuousClock.Instant) async {
+        let longest = intake.stay(bytes: bytes)
+        await intake.undo(changes, in: Stay(until: min(end, longest.until), bytes: bytes))
+    }
+
     /// Counts something that the face has seen.
     package func count(_ code: NoteCode) { note(code) }
 

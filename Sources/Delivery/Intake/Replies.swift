@@ -25,7 +25,10 @@ extension Intake {
             first.outcomes = told
         }
         if let undoing = first.undoing, first.outcomes.contains(where: \.isFailure) {
-            await undo(first.group?.takeUndoing() ?? undoing, for: first.group, stay)
+            let rest = first.group.flatMap { group in
+                stay.map { Stay(until: min(group.deadline, $0.until), bytes: $0.bytes) }
+            }
+            await undo(first.group?.takeUndoing() ?? undoing, in: rest)
         }
         return first.outcomes
     }
@@ -35,12 +38,13 @@ extension Intake {
     ///
     /// It is tried again while the store is out for a moment, for as long as the reply may wait: without it
     /// the same bytes are met with silence for good.
-    private func undo(_ changes: [Change], for group: FirstAttempts.Group?, _ stay: Stay?) async {
+    ///
+    /// - Parameter rest: what is left of the reply's wait; `nil`: it waits for nothing.
+    func undo(_ changes: [Change], in rest: Stay?) async {
         guard !changes.isEmpty else { return }
         do throws(StoreError) { _ = try await core.registry.apply(changes) } catch {
             core.observer.refused(error)
-            guard let group, let stay else { return }
-            let rest = Stay(until: min(group.deadline, stay.until), bytes: stay.bytes)
+            guard let rest else { return }
             do throws(StoreError) {
                 _ = try await hold(rest, after: error, while: { $0.retry == .later }) {
                     () throws(StoreError) in

@@ -155,6 +155,35 @@ struct ReceptionTests {
         }
     }
 
+    @Test("What undoes a call that failed elsewhere is tried again while the reply may wait, and no longer")
+    func undoes() async throws {
+        let provider = ScriptedProvider(Names.fcm) { _ in .accepted }
+        try await Rig.run(Depot(), .of(provider), holds: true) { rig in
+            let reception = reception(rig)
+            let key = RecordKey(Space(Names.instance, "call"), Secret("one".utf8))
+            let undoing: [Change] = [.delete(key, if: .any)]
+            let taken = Record(key: key, touchedAt: .distantPast, body: Secret([1]))
+            _ = try await rig.registry.apply([.put(taken, if: .any)])
+
+            rig.registry.failDeletion(.unavailable)
+            await reception.undo(undoing, bytes: 1, until: rig.clock.instant)
+            #expect(try await rig.registry.find([key])[0] != nil)
+
+            rig.registry.failDeletion(.unavailable)
+            let undone = AwaitedCount()
+            let end = rig.clock.instant + .seconds(11)
+            async let work: Void = {
+                await reception.undo(undoing, bytes: 1, until: end)
+                undone.add()
+            }()
+            // No time passes before it has failed.
+            await rig.registry.refusals.wait(for: 2)
+            await rig.pass(until: undone, reaches: 1)
+            await work
+            #expect(try await rig.registry.find([key])[0] == nil)
+        }
+    }
+
     @Test("A volatile inbound is given back when nothing of it has room, and not else")
     func givenBack() async throws {
         var limits = DeliveryLimits()

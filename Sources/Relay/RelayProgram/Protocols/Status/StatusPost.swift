@@ -20,6 +20,7 @@ final class StatusPost: Sendable {
     private let world: World
     private let outcomes: WordMeter
     private let gatewayCalls: WordMeter
+    private let reportWithin: Duration
     private let gatewayFaults: Mutex<FaultRun>
     /// The gateway has taken a call since this post was made.
     private let gatewayTook = Atomic<Bool>(false)
@@ -42,6 +43,7 @@ final class StatusPost: Sendable {
         outcomes = WordMeter("sealbell_status_messages_total", by: "outcome", of: name, context.metrics)
         gatewayCalls = WordMeter(
             "sealbell_status_gateway_calls_total", by: "outcome", of: name, context.metrics)
+        reportWithin = context.spans.statusHost.report
         gatewayFaults = Mutex(FaultRun(context.spans.statusHost.gatewayFaults))
     }
 
@@ -90,16 +92,19 @@ final class StatusPost: Sendable {
         guard let gateway else {
             return handover.settled(failed: Set(handover.pushes.indices), dead: [])
         }
+        let end = world.instant() + reportWithin
         let (failures, outcomes) = await gateway.send(handover.pushes)
         for outcome in outcomes { take(outcome) }
         let dead = badTokens.withLock { $0.dead(failures, among: handover.pushes) }
         let changes = handover.changes(failed: failures.failed, dead: dead)
-        // All at once, so that they share commits: the sender waits.
+        // All at once, so that they share commits: the sender waits. What a store that fails leaves, the
+        // conversation says.
         await withDiscardingTaskGroup { group in
             for change in changes.ends { group.addTask { _ = try? await self.registry.apply([change]) } }
         }
-        // What a store that fails leaves, the conversation says.
-        if let change = changes.reopening { _ = try? await registry.apply([change]) }
+        if let change = changes.reopening {
+            await reception.undo([change], bytes: handover.bytes, until: end)
+        }
         return handover.settled(failed: failures.failed, dead: dead)
     }
 

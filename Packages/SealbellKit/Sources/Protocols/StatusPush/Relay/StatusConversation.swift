@@ -186,7 +186,7 @@ package final class StatusConversation: Sendable {
             guard let handover = reply.handover else {
                 return Step(.publishing(reply, of: conversation), counting: .taken)
             }
-            return Step(.handOver(Handover(conversation, reply, handover)), counting: .taken)
+            return Step(.handOver(Handover(conversation, reply, handover, bytes: bytes)), counting: .taken)
         }
 
         /// It was refused, by the role or by the store.
@@ -202,20 +202,25 @@ package final class StatusConversation: Sendable {
 
     /// Pushes that the gateway is given before the answer leaves.
     package struct Handover: Sendable {
+        /// What the request keeps in memory meanwhile.
+        package let bytes: Int
         private let conversation: StatusConversation
         private let reply: StatusReply
         private let handover: GatewayHandover
 
         fileprivate init(
-            _ conversation: StatusConversation, _ reply: StatusReply, _ handover: GatewayHandover
+            _ conversation: StatusConversation, _ reply: StatusReply, _ handover: GatewayHandover,
+            bytes: Int
         ) {
             (self.conversation, self.reply, self.handover) = (conversation, reply, handover)
+            self.bytes = bytes
         }
 
         package var pushes: [GatewayHandover.Push] { handover.pushes }
 
         /// What the store is told of a gateway's answer. A store that fails at it leaves a registration as it
-        /// is, and the next push ends it; or the request remembered: a sender then asks with other bytes.
+        /// is, and the next push ends it; or, where it is out for longer than the reply may wait, the request
+        /// remembered: a sender then asks with other bytes.
         ///
         /// - Returns: ends of registrations whose tokens are dead, each for itself, since one that was
         ///   renewed meanwhile stays; then what lets the same bytes come again, where nothing was sent.
