@@ -11,7 +11,7 @@ extension OriginDesk {
         let (rows, cloud) = try await Self.done { () throws(OriginError) in
             (try await house.rows(of: name), try await house.cloudRows(of: name))
         }
-        return Self.object { json in
+        return JSONWriter.object { json in
             json.beginArray("registrations")
             for row in rows { Self.write(row, &json) }
             for row in cloud {
@@ -52,14 +52,14 @@ extension OriginDesk {
                 try await house.drop(cloud: number, of: name)
             }
             guard isThere else { throw .status(404, "The user has no such device.") }
-            return Self.object { $0.member("user", name) }
+            return JSONWriter.object { $0.member("user", name) }
         }
         guard let device = ZulipQueueItem.Subject(listed: try Self.text(body, "device")) else {
             throw .status(400, "A device is named as the list does: account 7, device 12, cloud 31.")
         }
         let isThere = try await Self.done { () throws(OriginError) in try await house.drop(device, of: name) }
         guard isThere else { throw .status(404, "The user has no such device.") }
-        return Self.object { $0.member("user", name) }
+        return JSONWriter.object { $0.member("user", name) }
     }
 
     func status(_ house: OriginHouse) async throws(DeskRefusal) -> [UInt8] {
@@ -67,7 +67,7 @@ extension OriginDesk {
             (try await house.users.tally(), try await house.people.userCount())
         }
         let realms = house.people.realms
-        return Self.object { json in
+        return JSONWriter.object { json in
             json.member("relay", house.upkeep.lastTold?.word ?? "not asked yet")
             json.member("realms", realms.count)
             json.member("realms_requiring", realms.count { $0.requiresEncryption })

@@ -63,7 +63,7 @@ struct OriginDesk: Sendable {
             },
             call(.drop) { house, inbound throws(DeskRefusal) in try await drop(house, inbound) },
             call(.retry) { house, _ throws(DeskRefusal) in
-                Self.object { $0.member("owed", house.retryRegistrations()) }
+                JSONWriter.object { $0.member("owed", house.retryRegistrations()) }
             },
             call(.status, changes: false) { house, _ throws(DeskRefusal) in try await status(house) },
             call(.notification, changes: false) { house, inbound throws(DeskRefusal) in
@@ -95,7 +95,7 @@ struct OriginDesk: Sendable {
         }
         guard case .told = told else { throw Self.refusal(told) }
         let realms = await house.upkeep.tellRealms()
-        return Self.object { json in
+        return JSONWriter.object { json in
             json.member("host", house.host)
             json.member("realms", realms.word)
         }
@@ -123,7 +123,7 @@ struct OriginDesk: Sendable {
     // MARK: Realms
 
     private func realms(_ house: OriginHouse) -> [UInt8] {
-        Self.object { json in
+        JSONWriter.object { json in
             json.beginArray("realms")
             for realm in house.people.realms { Self.write(realm, &json) }
             json.endArray()
@@ -150,7 +150,7 @@ struct OriginDesk: Sendable {
             try await house.people.addRealm(name, url: url)
         }
         let told = await house.upkeep.tellRealms()
-        return Self.object { json in
+        return JSONWriter.object { json in
             json.member("name", realm.name)
             json.member("uuid", realm.uuid)
             json.member("relay", told.word)
@@ -177,7 +177,7 @@ struct OriginDesk: Sendable {
         let name = try Self.text(try inbound.object(), "name")
         try await Self.done { () throws(OriginError) in try await house.people.removeRealm(name) }
         let told = await house.upkeep.tellRealms()
-        return Self.object { json in
+        return JSONWriter.object { json in
             json.member("name", name)
             json.member("relay", told.word)
         }
@@ -190,7 +190,7 @@ struct OriginDesk: Sendable {
         let page = try await Self.done { () throws(OriginError) in
             try await house.people.users(after: after)
         }
-        return Self.object { json in
+        return JSONWriter.object { json in
             json.beginArray("users")
             for user in page.users {
                 json.beginObject()
@@ -210,7 +210,7 @@ struct OriginDesk: Sendable {
             try await house.people.addUser(
                 name, realm: body["realm"]?.string, hasAppPassword: body["app_password"]?.bool ?? false)
         }
-        return Self.object { json in
+        return JSONWriter.object { json in
             json.member("name", made.user.name)
             json.member("key", made.key)
             if let password = made.appPassword { json.member("app_password", password) }
@@ -225,7 +225,7 @@ struct OriginDesk: Sendable {
         let key = try await Self.done { () throws(OriginError) in
             try await house.renewKey(of: name, kind, keepsPhones: body["keep_phones"]?.bool ?? false)
         }
-        return Self.object { json in
+        return JSONWriter.object { json in
             json.member("name", name)
             json.member("key", key)
         }
@@ -236,7 +236,7 @@ struct OriginDesk: Sendable {
     ) async throws(DeskRefusal) -> [UInt8] {
         let name = try Self.text(try inbound.object(), "name")
         try await Self.done { () throws(OriginError) in try await house.removeUser(name) }
-        return Self.object { $0.member("name", name) }
+        return JSONWriter.object { $0.member("name", name) }
     }
 
     // MARK: Notifications
@@ -286,11 +286,11 @@ struct OriginDesk: Sendable {
 
     private func askForStale(_ house: OriginHouse) async throws(DeskRefusal) -> [UInt8] {
         try await Self.done { () throws(OriginError) in try await house.upkeep.askForStale() }
-        return Self.object { $0.member("realms", house.people.realms.count) }
+        return JSONWriter.object { $0.member("realms", house.people.realms.count) }
     }
 
     private static func sent(_ sent: (id: String, devices: Int)) -> [UInt8] {
-        object { json in
+        JSONWriter.object { json in
             json.member("id", sent.id)
             json.member("devices", sent.devices)
         }
@@ -319,14 +319,6 @@ struct OriginDesk: Sendable {
                 }
             throw .told(status, error.sentence)
         }
-    }
-
-    static func object(_ write: (inout JSONWriter) -> Void) -> [UInt8] {
-        var json = JSONWriter(reserving: 512)
-        json.beginObject()
-        write(&json)
-        json.endObject()
-        return json.bytes
     }
 }
 

@@ -11,42 +11,25 @@ struct KeyDesk: Sendable {
 
     let instances: DeskInstances
 
-    var calls: [AdminCall] {
-        [.desk(Self.path, changes: false) { inbound throws(DeskRefusal) in try await list(inbound) }]
-    }
+    var calls: [AdminCall] { [.desk(Self.path, changes: false, list)] }
 
     private func list(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
-        let (name, instance) = try instances.part(inbound.members["instance"].map(String.init)) {
-            $0 as? ZulipInstance
-        }
-        let uses: [ZulipKeyUse]
-        do throws(StoreError) { uses = try await instance.book.uses(of: instance.publicKeys) } catch {
-            throw .store(error)
+        let (name, instance) = try instances.part(inbound.members["instance"]) { $0 as? ZulipInstance }
+        let uses = try await stored { () throws(StoreError) in
+            try await instance.book.uses(of: instance.publicKeys)
         }
         let now = instance.now()
-        var json = JSONWriter(reserving: 512)
-        json.beginObject()
-        json.member("instance", name.text)
-        json.beginArray("keys")
-        for use in uses { Self.write(use, now, &json) }
-        json.endArray()
-        json.endObject()
-        return json.bytes
-    }
-
-    private static func write(_ use: ZulipKeyUse, _ now: UnixTime, _ json: inout JSONWriter) {
-        json.beginObject()
-        json.member("public_key", use.publicKey)
-        json.optional("since", use.since?.milliseconds)
-        json.member("recent", Int64(use.count(within: ZulipLimits.keyUseDays, of: now)))
-        json.beginArray("days")
-        for (day, count) in use.days {
-            json.beginObject()
-            json.member("day", day.milliseconds)
-            json.member("registrations", Int64(count))
-            json.endObject()
+        return JSONWriter.object { json in
+            json.member("instance", name.text)
+            json.objects("keys", uses) { use, json in
+                json.member("public_key", use.publicKey)
+                json.optional("since", use.since?.milliseconds)
+                json.member("recent", use.count(within: ZulipLimits.keyUseDays, of: now))
+                json.objects("days", use.days) { day, json in
+                    json.member("day", day.day.milliseconds)
+                    json.member("registrations", day.count)
+                }
+            }
         }
-        json.endArray()
-        json.endObject()
     }
 }

@@ -16,21 +16,17 @@ struct ClockDesk: Sendable {
         [
             .desk(Self.path, changes: false) { _ throws(DeskRefusal) in Self.answer(clock.now) },
             .desk(Self.trustPath, changes: true) { _ throws(DeskRefusal) in
-                do throws(StoreError) { return Self.answer(try await clock.trust()) } catch {
-                    throw .store(error)
-                }
+                Self.answer(try await stored { () throws(StoreError) in try await clock.trust() })
             }
         ]
     }
 
     /// Milliseconds since 1970: the machine's time, and the time that things end by.
     private static func answer(_ time: DoubtedClock.Reading) -> [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        json.member("wall", time.wall.milliseconds)
-        json.member("believed", time.judged.milliseconds)
-        json.member("doubted", time.isDoubted)
-        json.endObject()
-        return json.bytes
+        JSONWriter.object { json in
+            json.member("wall", time.wall.milliseconds)
+            json.member("believed", time.judged.milliseconds)
+            json.member("doubted", time.isDoubted)
+        }
     }
 }

@@ -42,25 +42,29 @@ extension AdminCall {
         _ write: @escaping @Sendable (Instance, inout JSONWriter) -> Void
     ) -> AdminCall {
         .desk(path, changes: false) { inbound throws(DeskRefusal) in
-            let name = inbound.members["instance"].map(String.init)
-            let instance = try instances.part(name) { $0 as? Instance }.part
-            var json = JSONWriter()
-            json.beginObject()
-            json.member("instance", instance.name.text)
-            write(instance, &json)
-            json.endObject()
-            return json.bytes
+            let instance = try instances.part(inbound.members["instance"]) { $0 as? Instance }.part
+            return JSONWriter.object { json in
+                json.member("instance", instance.name.text)
+                write(instance, &json)
+            }
         }
     }
 }
 
+/// Asks the store in an operator's call, which is refused where the store does not answer.
+func stored<Found>(
+    _ ask: () async throws(StoreError) -> Found
+) async throws(DeskRefusal) -> Found {
+    do throws(StoreError) { return try await ask() } catch { throw .store(error) }
+}
+
 extension HTTPInbound {
     /// The members of a query; of two of one name the last counts.
-    var members: [Substring: Substring] {
-        var members: [Substring: Substring] = [:]
+    var members: [String: String] {
+        var members: [String: String] = [:]
         for pair in (query ?? "").split(separator: "&") {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            if parts.count == 2 { members[parts[0]] = parts[1] }
+            if parts.count == 2 { members[String(parts[0])] = String(parts[1]) }
         }
         return members
     }
@@ -128,10 +132,7 @@ struct DeskInstances: Sendable {
     func origin(_ body: JSONObject) async throws(DeskRefusal) -> (id: String, control: any OriginControl) {
         let (_, control) = try control(body["instance"]?.string)
         if let host = body["host"]?.string {
-            let holder: String?
-            do throws(StoreError) { holder = try await control.holder(of: host) } catch {
-                throw .store(error)
-            }
+            let holder = try await stored { () throws(StoreError) in try await control.holder(of: host) }
             guard let holder else {
                 throw .status(
                     404, "No origin of this host name has signed up, or several have at ports of their own.")
@@ -152,10 +153,7 @@ struct DeskInstances: Sendable {
             return ([id], control)
         }
         let (_, control) = try control(body["instance"]?.string)
-        let holders: [String]
-        do throws(StoreError) { holders = try await control.holders(ofName: host) } catch {
-            throw .store(error)
-        }
+        let holders = try await stored { () throws(StoreError) in try await control.holders(ofName: host) }
         guard !holders.isEmpty else { throw .status(404, "No origin of this host name has signed up.") }
         return (holders, control)
     }

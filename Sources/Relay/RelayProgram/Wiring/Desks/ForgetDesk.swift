@@ -21,22 +21,17 @@ struct ForgetDesk: Sendable {
 
     var calls: [AdminCall] {
         [
-            .desk(Self.originPath, changes: true) { inbound throws(DeskRefusal) in
-                try await forgetOrigin(inbound)
-            },
-            .desk(Self.addressPath, changes: true) { inbound throws(DeskRefusal) in
-                try await forgetAddress(inbound)
-            }
+            .desk(Self.originPath, changes: true, forgetOrigin),
+            .desk(Self.addressPath, changes: true, forgetAddress)
         ]
     }
 
     /// Body: `id` or `host`, perhaps `instance`.
     private func forgetOrigin(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let (id, control) = try await instances.origin(inbound.object())
-        let forgotten: [NamedCount]?
-        do throws(StoreError) { forgotten = try await control.forget(id) } catch { throw .store(error) }
+        let forgotten = try await stored { () throws(StoreError) in try await control.forget(id) }
         guard let forgotten else { throw .status(404, "No origin of this id has signed up.") }
-        return Self.counts(forgotten)
+        return JSONWriter.object { $0.counts(forgotten) }
     }
 
     /// Body: `address` (a device token), perhaps `app_id` for one that no app of the configuration has any
@@ -49,9 +44,10 @@ struct ForgetDesk: Sendable {
         guard let read, (1...DeskLimits.addressBytes).contains(read.address.count) else {
             throw .status(400, "The body is a JSON object with an address, all of it texts.")
         }
-        do throws(StoreError) {
-            return try await forget(read.address, read.appID)
-        } catch { throw .store(error) }
+        let forgotten = try await stored { () throws(StoreError) in
+            try await forget(read.address, read.appID)
+        }
+        return JSONWriter.object { $0.counts(forgotten) }
     }
 
     private static func readAddress(
@@ -71,7 +67,7 @@ struct ForgetDesk: Sendable {
     }
 
     /// All registrations and learned environments of one address, in one commit.
-    private func forget(_ address: Secret, _ appID: String?) async throws(StoreError) -> [UInt8] {
+    private func forget(_ address: Secret, _ appID: String?) async throws(StoreError) -> [NamedCount] {
         var appIDs: [String?] = [nil]
         for app in configuration.apps {
             for settings in app.services { appIDs += settings.registeredAppIDs }
@@ -98,9 +94,7 @@ struct ForgetDesk: Sendable {
         let found = try await registry.find(learned)
         learned = zip(learned, found).compactMap { $1 == nil ? nil : $0 }
         _ = try await registry.apply((devices + learned).map { .delete($0, if: .any) })
-        return Self.counts([
-            ("devices", instances.devices(among: devices)), ("environments", learned.count)
-        ])
+        return [("devices", instances.devices(among: devices)), ("environments", learned.count)]
     }
 
     private static func add(_ key: RecordKey, to keys: inout [RecordKey]) {
@@ -122,16 +116,5 @@ struct ForgetDesk: Sendable {
             let others = [folded(0x41...0x46), folded(0x61...0x66)]
             return [address] + others.filter { !($0 == address) }
         }
-    }
-
-    static func counts(_ counts: [NamedCount]) -> [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        for (name, count) in counts {
-            json.key(name)
-            json.int(Int64(count))
-        }
-        json.endObject()
-        return json.bytes
     }
 }

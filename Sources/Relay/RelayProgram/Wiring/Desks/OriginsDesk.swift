@@ -25,83 +25,60 @@ struct OriginsDesk: Sendable {
 
     var calls: [AdminCall] {
         [
-            .desk(Self.listPath, changes: false) { inbound throws(DeskRefusal) in
-                try await list(inbound)
-            },
-            .desk(Self.invitePath, changes: true) { inbound throws(DeskRefusal) in
-                try await invite(inbound)
-            },
+            .desk(Self.listPath, changes: false, list), .desk(Self.invitePath, changes: true, invite),
             .desk(Self.suspendPath, changes: true) { inbound throws(DeskRefusal) in
                 try await set(suspended: true, inbound)
             },
             .desk(Self.resumePath, changes: true) { inbound throws(DeskRefusal) in
                 try await set(suspended: false, inbound)
             },
-            .desk(Self.quotaPath, changes: true) { inbound throws(DeskRefusal) in
-                try await setQuota(inbound)
-            }
+            .desk(Self.quotaPath, changes: true, setQuota)
         ]
     }
 
     /// Query: `instance=NAME&after=REVISION`.
     private func list(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let query = inbound.members
-        let (name, control) = try instances.control(query["instance"].map(String.init))
+        let (name, control) = try instances.control(query["instance"])
         guard let after = UInt64(query["after"] ?? "0") else {
             throw .status(400, "after is the number that the answer before this one gave as next.")
         }
-        let page: (origins: [OriginFacts], next: UInt64?)
-        do throws(StoreError) { page = try await control.page(after: after, limit: Self.pageRows) } catch {
-            throw .store(error)
+        let page = try await stored { () throws(StoreError) in
+            try await control.page(after: after, limit: Self.pageRows)
         }
-        var json = JSONWriter(reserving: 200 * page.origins.count + 64)
-        json.beginObject()
-        json.member("instance", name.text)
-        json.beginArray("origins")
-        for origin in page.origins { Self.write(origin, &json) }
-        json.endArray()
-        json.optional("next", page.next.map { String($0) })
-        json.endObject()
-        return json.bytes
+        return JSONWriter.object { json in
+            json.member("instance", name.text)
+            json.objects("origins", page.origins, Self.write)
+            json.optional("next", page.next.map { String($0) })
+        }
     }
 
     private static func write(_ origin: OriginFacts, _ json: inout JSONWriter) {
-        json.beginObject()
         json.member("id", origin.id)
         json.member("host", origin.host)
         json.member("contact", utf8: origin.contact)
         json.member("standing", origin.standing.rawValue)
         json.optional("pushes_per_minute", origin.quota.map { Int64($0) })
-        for (name, count) in origin.counts {
-            json.key(name)
-            json.int(Int64(count))
-        }
-        json.endObject()
+        json.counts(origin.counts)
     }
 
     private func invite(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let body = try inbound.object()
         let (_, control) = try instances.control(body["instance"]?.string)
         guard let host = body["host"]?.string else { throw .status(400, "host is missing.") }
-        let end: UnixTime?
-        do throws(StoreError) { end = try await control.invite(host) } catch { throw .store(error) }
+        let end = try await stored { () throws(StoreError) in try await control.invite(host) }
         guard let end else { throw .status(400, "This is no host name.") }
-        var json = JSONWriter()
-        json.beginObject()
-        json.member("expires_at", end.seconds)
-        json.endObject()
-        return json.bytes
+        return JSONWriter.object { $0.member("expires_at", end.seconds) }
     }
 
     /// A host name without port means every origin of that name.
     private func set(suspended: Bool, _ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let (ids, control) = try await instances.origins(inbound.object())
         for id in ids {
-            let change: OriginChange
-            do throws(StoreError) {
-                change = try await control.set(suspended: suspended, id)
-            } catch { throw .store(error) }
-            try Self.check(change)
+            try Self.check(
+                try await stored { () throws(StoreError) in
+                    try await control.set(suspended: suspended, id)
+                })
         }
         return Self.answer(ids)
     }
@@ -120,11 +97,8 @@ struct OriginsDesk: Sendable {
         default: throw .status(400, "pushes_per_minute is a number, or null for the configuration's.")
         }
         let (id, control) = try await instances.origin(body)
-        let change: OriginChange
-        do throws(StoreError) { change = try await control.set(quota: quota, id) } catch {
-            throw .store(error)
-        }
-        try Self.check(change)
+        try Self.check(
+            try await stored { () throws(StoreError) in try await control.set(quota: quota, id) })
         return Self.answer([id])
     }
 
@@ -138,15 +112,11 @@ struct OriginsDesk: Sendable {
 
     /// `{"id":…,"ids":[…]}`, so that anyone who named a host learns which origins it was; `id` is the first.
     private static func answer(_ ids: [String]) -> [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        if let first = ids.first {
-            json.member("id", first)
+        JSONWriter.object { json in
+            json.optional("id", ids.first)
+            json.beginArray("ids")
+            for id in ids { json.string(id) }
+            json.endArray()
         }
-        json.beginArray("ids")
-        for id in ids { json.string(id) }
-        json.endArray()
-        json.endObject()
-        return json.bytes
     }
 }

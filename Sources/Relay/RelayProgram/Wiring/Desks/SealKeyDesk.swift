@@ -16,47 +16,37 @@ struct SealKeyDesk: Sendable {
     var calls: [AdminCall] {
         [
             .desk(Self.path, changes: false) { _ throws(DeskRefusal) in status() },
-            .desk(Self.releasePath, changes: true) { _ throws(DeskRefusal) in try await release() }
+            .desk(Self.releasePath, changes: true, release)
         ]
     }
 
     private func status() -> [UInt8] {
         let progress = service.rotation.progress
-        var json = JSONWriter()
-        json.beginObject()
-        json.member("phase", progress.phase.rawValue)
-        json.beginArray("held")
-        for number in progress.held { json.int(Int64(number)) }
-        json.endArray()
-        json.member("store", service.rotation.storeName)
-        json.member("refused", service.isRefused)
-        for (name, count) in [
-            ("sealing", Int(progress.sealing)), ("missing", progress.missing),
-            ("records", progress.records), ("pushes", progress.pushes), ("renewed", progress.renewed),
-            ("unopened", progress.unopened)
-        ] as [(StaticString, Int)] {
-            json.key(name)
-            json.int(Int64(count))
+        return JSONWriter.object { json in
+            json.member("phase", progress.phase.rawValue)
+            json.beginArray("held")
+            for number in progress.held { json.int(Int64(number)) }
+            json.endArray()
+            json.member("store", service.rotation.storeName)
+            json.member("refused", service.isRefused)
+            json.counts([
+                ("sealing", Int(progress.sealing)), ("missing", progress.missing),
+                ("records", progress.records), ("pushes", progress.pushes), ("renewed", progress.renewed),
+                ("unopened", progress.unopened)
+            ])
         }
-        json.endObject()
-        return json.bytes
     }
 
-    private func release() async throws(DeskRefusal) -> [UInt8] {
-        let released: [UInt32]?
-        do throws(StoreError) { released = try await service.rotation.release() } catch {
-            throw .store(error)
-        }
+    private func release(_: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
+        let released = try await stored { () throws(StoreError) in try await service.rotation.release() }
         guard let released else {
             throw .status(409, "Older keys are still needed: ask without --drop-old how far it is.")
         }
-        var json = JSONWriter()
-        json.beginObject()
-        json.beginArray("released")
-        for number in released { json.int(Int64(number)) }
-        json.endArray()
-        json.member("sealing", Int64(service.rotation.progress.sealing))
-        json.endObject()
-        return json.bytes
+        return JSONWriter.object { json in
+            json.beginArray("released")
+            for number in released { json.int(Int64(number)) }
+            json.endArray()
+            json.member("sealing", Int64(service.rotation.progress.sealing))
+        }
     }
 }

@@ -17,16 +17,12 @@ struct TestPushDesk: Sendable {
     let delivery: DeliveryService
     let world: World
 
-    var calls: [AdminCall] {
-        [.desk(Self.path, changes: true) { inbound throws(DeskRefusal) in try await send(inbound) }]
-    }
+    var calls: [AdminCall] { [.desk(Self.path, changes: true, send)] }
 
     private func send(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let order = try order(inbound)
         let (app, settings) = try target(order)
-        var json = JSONWriter(reserving: 256)
-        json.beginObject()
-        json.beginArray("answers")
+        var answers: [(result: TestPushResult, took: Duration)] = []
         for push in try settings.testPushes(order) {
             let began = world.instant()
             let lane = LaneName(
@@ -34,23 +30,19 @@ struct TestPushDesk: Sendable {
             guard let result = await delivery.testPush(lane, push.message) else {
                 throw .status(409, "The lane of this app is being replaced; ask again.")
             }
-            Self.write(result, took: began.duration(to: world.instant()), &json)
+            answers.append((result, began.duration(to: world.instant())))
             // An app that learns has another environment to ask, as a real push's first attempt does.
             guard result.answer?.reason.meaning.contains(.mayBeElsewhere) ?? false else { break }
         }
-        json.endArray()
-        json.endObject()
-        return json.bytes
-    }
-
-    private static func write(_ result: TestPushResult, took span: Duration, _ json: inout JSONWriter) {
-        json.beginObject()
-        json.member("push", result.id.text)
-        json.member("lane", result.lane.description)
-        json.optional("outcome", result.answer.map { OutcomeKind($0.outcome).label })
-        json.optional("reason", result.answer?.reason.rawValue)
-        json.member("milliseconds", span.wholeMilliseconds)
-        json.endObject()
+        return JSONWriter.object { json in
+            json.objects("answers", answers) { answer, json in
+                json.member("push", answer.result.id.text)
+                json.member("lane", answer.result.lane.description)
+                json.optional("outcome", answer.result.answer.map { OutcomeKind($0.outcome).label })
+                json.optional("reason", answer.result.answer?.reason.rawValue)
+                json.member("milliseconds", answer.took.wholeMilliseconds)
+            }
+        }
     }
 
     // MARK: Reading

@@ -16,32 +16,24 @@ struct WhyDesk: Sendable {
     let store: OpenStore
     let startedAt: UnixTime
 
-    var calls: [AdminCall] {
-        [.desk(Self.path, changes: false) { inbound throws(DeskRefusal) in try await why(inbound) }]
-    }
+    var calls: [AdminCall] { [.desk(Self.path, changes: false, why)] }
 
     private func why(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         guard let reference = inbound.members["push"].flatMap({ PushID(text: $0.lowercased()) }) else {
             throw .status(400, "A reference is the UUID of a push: its apns-id, or what test-push printed.")
         }
         let id = store.sealed.row(sentAs: reference)
-        let row: StoredPush?
-        do throws(StoreError) { row = try await store.lookup.owed(id) } catch { throw .store(error) }
+        let row = try await stored { () throws(StoreError) in try await store.lookup.owed(id) }
         let found = trail.find(id)
-        var json = JSONWriter(reserving: 512)
-        json.beginObject()
-        json.member("push", reference.text)
-        json.member("accepted_at", id.acceptedAt.milliseconds)
-        json.key("owed")
-        if let row { Self.write(row, &json) } else { json.null() }
-        json.beginArray("answers")
-        for attempt in found.attempts { Self.write(attempt, &json) }
-        json.endArray()
-        json.member("running_since", startedAt.milliseconds)
-        Self.write("acceptances_since", found.acceptancesSince, &json)
-        Self.write("faults_since", found.faultsSince, &json)
-        json.endObject()
-        return json.bytes
+        return JSONWriter.object { json in
+            json.member("push", reference.text)
+            json.member("accepted_at", id.acceptedAt.milliseconds)
+            json.object("owed", row, Self.write)
+            json.objects("answers", found.attempts, Self.write)
+            json.member("running_since", startedAt.milliseconds)
+            Self.write("acceptances_since", found.acceptancesSince, &json)
+            Self.write("faults_since", found.faultsSince, &json)
+        }
     }
 
     private static func write(_ name: StaticString, _ time: UnixTime?, _ json: inout JSONWriter) {
@@ -50,7 +42,6 @@ struct WhyDesk: Sendable {
     }
 
     private static func write(_ row: StoredPush, _ json: inout JSONWriter) {
-        json.beginObject()
         json.key("lane")
         // A lane's text is our own configuration's.
         json.string(row.lane)
@@ -59,11 +50,9 @@ struct WhyDesk: Sendable {
         write("not_before", row.notBefore, &json)
         write("custody_ends", row.custodyEnds, &json)
         json.member("place", row.parked ? "store" : "memory")
-        json.endObject()
     }
 
     private static func write(_ attempt: Attempt, _ json: inout JSONWriter) {
-        json.beginObject()
         json.member("lane", attempt.lane.description)
         json.member("number", Int64(attempt.number))
         write("sent_at", attempt.sentAt, &json)
@@ -78,6 +67,5 @@ struct WhyDesk: Sendable {
         case .elsewhere: json.string("elsewhere")
         }
         if case .again(let at) = attempt.next { write("not_before", at, &json) }
-        json.endObject()
     }
 }
