@@ -1,32 +1,31 @@
 import PushModel
+import WireFormats
 
 /// The origins of one instance, in the hands of the operator (`sealbell origins`). No peer reaches it.
 protocol OriginControl: Sendable {
     /// Origins in the order in which their records were last written, after the given revision.
     ///
     /// - Returns: at most `limit`, and the revision to go on after; `nil` at the end.
-    func page(
+    func origins(
         after revision: UInt64, limit: Int
     ) async throws(StoreError) -> (origins: [OriginFacts], next: UInt64?)
     /// How many have signed up.
     func count() async throws(StoreError) -> Int
-    /// An id as the book writes it; `nil` when the text is none.
-    func id(_ text: String) -> String?
     /// The origin that has a host: the one of exactly that port, else the only one of that name.
-    func holder(of host: String) async throws(StoreError) -> String?
+    func holder(of host: String) async throws(StoreError) -> UUIDText?
     /// The origins of a host name, at whatever port.
-    func holders(ofName host: String) async throws(StoreError) -> [String]
+    func holders(ofName host: String) async throws(StoreError) -> [UUIDText]
     /// Admits one sign-up of a host.
     ///
     /// - Returns: the end of the invitation; `nil` when the text is no host name.
     func invite(_ host: String) async throws(StoreError) -> UnixTime?
-    func set(suspended: Bool, _ id: String) async throws(StoreError) -> OriginChange
+    func set(suspended: Bool, _ id: UUIDText) async throws(StoreError) -> OriginChange
     /// - Parameter quota: pushes a minute, 0 for no limit; `nil`: the instance's again.
-    func set(quota: Int?, _ id: String) async throws(StoreError) -> OriginChange
+    func set(quota: Int?, _ id: UUIDText) async throws(StoreError) -> OriginChange
     /// Deletes the origin and everything that stands under it.
     ///
     /// - Returns: how many records of each kind; `nil` when there is no such origin.
-    func forget(_ id: String) async throws(StoreError) -> [NamedCount]?
+    func forgetOrigin(_ id: UUIDText) async throws(StoreError) -> [NamedCount]?
 }
 
 /// A count and the name that the admin listener gives it.
@@ -34,24 +33,14 @@ typealias NamedCount = (name: StaticString, count: Int)
 
 /// One origin, for the operator's eyes.
 struct OriginFacts: Sendable {
-    enum Standing: String, Sendable, Hashable, CaseIterable { case active, deactivated, suspended }
-
-    let id: String
+    let id: UUIDText
     let host: String
     /// Whom to write to.
     let contact: Secret
-    let standing: Standing
+    /// `active`, `deactivated` or `suspended`.
+    let standing: String
     /// Pushes a minute; 0: no limit; `nil`: the configuration's.
     let quota: Int?
     /// What stands under it.
     let counts: [NamedCount]
-}
-
-/// What came of a change of an origin.
-enum OriginChange: Sendable, Hashable {
-    case done
-    /// No origin of that id has signed up.
-    case unknown
-    /// It has ended its registration itself, which is for good.
-    case deactivated
 }

@@ -35,7 +35,7 @@ struct RealmDesk: Sendable {
             json.member("realm", realm.text)
             json.object("holder", found) { found, json in
                 json.member("id", found.realm.server.text)
-                json.member("standing", found.server?.standing.ofOrigin.rawValue ?? "forgotten")
+                json.member("standing", found.server.map { "\($0.standing)" } ?? "forgotten")
                 json.member("host", found.server?.hostname ?? "")
             }
             guard let found else { return }

@@ -55,7 +55,7 @@ struct ZulipInstance: HostedInstance {
 
     var override: (@Sendable (Answer) -> Outcome?)? { { ZulipRelay.override($0) } }
     var face: (any HTTPFace)? { zulipFace }
-    var origins: (any OriginControl)? { ZulipOriginControl(servers) }
+    var origins: (any OriginControl)? { servers }
     /// Realms and devices, for the operator's calls.
     var book: ZulipServers { servers }
     func now() -> UnixTime { servers.now() }

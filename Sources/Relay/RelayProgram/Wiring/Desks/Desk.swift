@@ -129,7 +129,7 @@ struct DeskInstances: Sendable {
     }
 
     /// The origin that `id` or `host` of a body names, and where it has signed up.
-    func origin(_ body: JSONObject) async throws(DeskRefusal) -> (id: String, control: any OriginControl) {
+    func origin(_ body: JSONObject) async throws(DeskRefusal) -> (id: UUIDText, control: any OriginControl) {
         let (_, control) = try control(body["instance"]?.string)
         if let host = body["host"]?.string {
             let holder = try await stored { () throws(StoreError) in try await control.holder(of: host) }
@@ -139,15 +139,16 @@ struct DeskInstances: Sendable {
             }
             return (holder, control)
         }
-        guard let id = body["id"]?.string.flatMap(control.id) else {
+        guard let id = body["id"]?.string.flatMap({ UUIDText($0) }) else {
             throw .status(400, "An origin is named by the id or the host name that the list gives.")
         }
         return (id, control)
     }
 
     /// All origins that `host` of a body names, at whatever port; or the one of `id`. Never none.
-    func origins(_ body: JSONObject) async throws(DeskRefusal) -> (ids: [String], control: any OriginControl)
-    {
+    func origins(
+        _ body: JSONObject
+    ) async throws(DeskRefusal) -> (ids: [UUIDText], control: any OriginControl) {
         guard let host = body["host"]?.string else {
             let (id, control) = try await origin(body)
             return ([id], control)

@@ -29,7 +29,7 @@ struct ForgetDesk: Sendable {
     /// Body: `id` or `host`, perhaps `instance`.
     private func forgetOrigin(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let (id, control) = try await instances.origin(inbound.object())
-        let forgotten = try await stored { () throws(StoreError) in try await control.forget(id) }
+        let forgotten = try await stored { () throws(StoreError) in try await control.forgetOrigin(id) }
         guard let forgotten else { throw .status(404, "No origin of this id has signed up.") }
         return JSONWriter.object { $0.counts(forgotten) }
     }

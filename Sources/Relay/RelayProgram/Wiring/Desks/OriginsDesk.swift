@@ -44,7 +44,7 @@ struct OriginsDesk: Sendable {
             throw .status(400, "after is the number that the answer before this one gave as next.")
         }
         let page = try await stored { () throws(StoreError) in
-            try await control.page(after: after, limit: Self.pageRows)
+            try await control.origins(after: after, limit: Self.pageRows)
         }
         return JSONWriter.object { json in
             json.member("instance", name.text)
@@ -54,10 +54,10 @@ struct OriginsDesk: Sendable {
     }
 
     private static func write(_ origin: OriginFacts, _ json: inout JSONWriter) {
-        json.member("id", origin.id)
+        json.member("id", origin.id.text)
         json.member("host", origin.host)
         json.member("contact", utf8: origin.contact)
-        json.member("standing", origin.standing.rawValue)
+        json.member("standing", origin.standing)
         json.optional("pushes_per_minute", origin.quota.map { Int64($0) })
         json.counts(origin.counts)
     }
@@ -111,11 +111,11 @@ struct OriginsDesk: Sendable {
     }
 
     /// `{"id":…,"ids":[…]}`, so that anyone who named a host learns which origins it was; `id` is the first.
-    private static func answer(_ ids: [String]) -> [UInt8] {
+    private static func answer(_ ids: [UUIDText]) -> [UInt8] {
         JSONWriter.object { json in
-            json.optional("id", ids.first)
+            json.optional("id", ids.first?.text)
             json.beginArray("ids")
-            for id in ids { json.string(id) }
+            for id in ids { json.string(id.text) }
             json.endArray()
         }
     }

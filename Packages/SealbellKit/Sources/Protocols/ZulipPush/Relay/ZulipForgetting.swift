@@ -54,7 +54,7 @@ extension ZulipServers {
     ) async throws(StoreError) -> ZulipForgotten? {
         for _ in 0..<Self.tries {
             guard let record = try await registry.find([keys.realm(realm)])[0] else { return nil }
-            let delete = PushModel.Change.delete(record.key, if: .revision(record.revision))
+            let delete = Change.delete(record.key, if: .revision(record.revision))
             guard try await registry.apply([delete]) == .committed else { continue }
             var forgotten = ZulipForgotten()
             forgotten.realms = 1
@@ -130,7 +130,7 @@ extension ZulipServers {
         }
         let hosts = try await hostChanges(server)
         // `Change` alone would be this type's own word for what came of one.
-        var changes: [PushModel.Change] = [.delete(record.key, if: .revision(record.revision))]
+        var changes: [Change] = [.delete(record.key, if: .revision(record.revision))]
         changes += hosts
         changes.append(.delete(keys.oldKey(of: server.id, before: server.keyHash), if: .any))
         // As they were seen: another server may take a realm over once this one has deactivated itself.
@@ -145,7 +145,7 @@ extension ZulipServers {
     }
 
     /// The host and its name, where they are still this server's, with what hangs on them.
-    private func hostChanges(_ server: ZulipServer) async throws(StoreError) -> [PushModel.Change] {
+    private func hostChanges(_ server: ZulipServer) async throws(StoreError) -> [Change] {
         guard let host = ZulipHostname(Array(server.hostname.utf8)) else { return [] }
         let freed = try await registry.freed([keys.host(host), keys.name(host)], of: server.id)
         if freed.isEmpty { return [] }

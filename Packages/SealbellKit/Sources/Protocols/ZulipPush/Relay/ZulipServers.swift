@@ -4,15 +4,6 @@ package import WireFormats
 /// The servers of one instance, in the hands of the operator: who has signed up, who may, who is
 /// suspended (`sealbell origins`). No peer reaches it.
 package struct ZulipServers: Sendable {
-    /// The result of a suspension, of its end, or of a quota.
-    package enum Change: Sendable, Hashable {
-        case done
-        /// No server of that id has signed up.
-        case unknown
-        /// It has ended its registration itself, which is for good.
-        case deactivated
-    }
-
     /// How often a change is tried again when the server's own calls write the same record in between.
     static let tries = 4
 
@@ -84,7 +75,7 @@ package struct ZulipServers: Sendable {
     /// looks deactivated.
     ///
     /// - Throws: what the store says; `.unavailable` when the record never stood still.
-    package func set(suspended: Bool, _ id: UUIDText) async throws(StoreError) -> Change {
+    package func set(suspended: Bool, _ id: UUIDText) async throws(StoreError) -> OriginChange {
         try await change(id) { $0.standing = suspended ? .suspended : .active }
     }
 
@@ -92,7 +83,7 @@ package struct ZulipServers: Sendable {
     ///
     /// - Parameter quota: pushes a minute, 0 for no limit; `nil`: the instance's again.
     /// - Throws: what the store says; `.unavailable` when the record never stood still.
-    package func set(quota: Int?, _ id: UUIDText) async throws(StoreError) -> Change {
+    package func set(quota: Int?, _ id: UUIDText) async throws(StoreError) -> OriginChange {
         try await change(id) { $0.quota = quota }
     }
 
@@ -119,7 +110,7 @@ package struct ZulipServers: Sendable {
 
     private func change(
         _ id: UUIDText, _ edit: (inout ZulipServer) -> Void
-    ) async throws(StoreError) -> Change {
+    ) async throws(StoreError) -> OriginChange {
         for _ in 0..<Self.tries {
             guard let record = try await registry.find([keys.server(id)])[0],
                 var server = ZulipServer(body: record.body)
