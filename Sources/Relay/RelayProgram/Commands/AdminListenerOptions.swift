@@ -53,6 +53,23 @@ struct AdminListenerOptions: ParsableArguments {
         return json
     }
 
+    /// Asks with a query, of which members without a value are left out. None of them may need an escape.
+    func ask(
+        _ path: String, query: [(name: String, value: String?)], _ shell: Shell
+    ) async throws(CommandFailure) -> JSONValue {
+        let members = query.compactMap { name, value in value.map { "\(name)=\($0)" } }
+        return try await ask(members.isEmpty ? path : "\(path)?\(members.joined(separator: "&"))", shell)
+    }
+
+    /// The answer as it came with `--json`, else these lines.
+    func show(_ answer: JSONValue, _ shell: Shell, _ lines: (JSONValue) -> [String]) {
+        if json {
+            shell.out(String(decoding: answer.serialized(), as: UTF8.self))
+        } else {
+            lines(answer).forEach(shell.out)
+        }
+    }
+
     private func body(_ write: (inout JSONWriter) -> Void) -> Secret {
         var writer = JSONWriter()
         writer.beginObject()

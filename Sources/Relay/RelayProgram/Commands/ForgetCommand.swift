@@ -39,8 +39,7 @@ struct ForgetOriginCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        _ = ForgetReport.tell(
-            try await adminListener.ask(ForgetDesk.originPath, shell, origin.write), adminListener, shell)
+        try await adminListener.forget(ForgetDesk.originPath, shell, origin.write)
         return .done
     }
 }
@@ -68,11 +67,11 @@ struct ForgetAddressCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let token = try readAddress(device, shell)
-        let answer = try await adminListener.ask(ForgetDesk.addressPath, shell) { json in
+        let count = try await adminListener.forget(ForgetDesk.addressPath, shell) { json in
             json.member("address", utf8: token)
             guard let appID else { return }
             json.member("app_id", appID)
         }
-        return ForgetReport.tell(answer, adminListener, shell) > 0 ? .done : .failed
+        return count > 0 ? .done : .failed
     }
 }

@@ -67,11 +67,12 @@ struct KeysRotateStorageCommand: SealbellCommand {
             return .failed
         }
         if dropOld { return try await drop(path, adminListener, shell) }
-        shell.out(
-            adminListener.json
-                ? String(decoding: last.serialized(), as: UTF8.self)
-                : "Everything is sealed with key \(newest). Only older backups still need the older keys: "
-                    + "keep a copy of \(path) with those backups, then run this with --drop-old.")
+        adminListener.show(last, shell) { _ in
+            [
+                "Everything is sealed with key \(newest). Only older backups still need the older keys: "
+                    + "keep a copy of \(path) with those backups, then run this with --drop-old."
+            ]
+        }
         return .done
     }
 

@@ -28,8 +28,8 @@ struct OriginsListCommand: SealbellCommand {
         var after = "0"
         // Ends: the numbers rise, and the relay's records are finite.
         while true {
-            let instance = place.instance.map { "&instance=\($0)" } ?? ""
-            let page = try await adminListener.ask("\(OriginsDesk.listPath)?after=\(after)\(instance)", shell)
+            let page = try await adminListener.ask(
+                OriginsDesk.listPath, query: [("after", after), ("instance", place.instance)], shell)
             for origin in page["origins"]?.array ?? [] {
                 guard let id = origin["id"]?.string else { continue }
                 // One that was written while we paged comes again, and newer.
@@ -39,14 +39,12 @@ struct OriginsListCommand: SealbellCommand {
             after = next
         }
         let listed = order.compactMap { origins[$0] }
-        if adminListener.json {
-            shell.out(String(decoding: JSONValue.array(listed).serialized(), as: UTF8.self))
-        } else {
-            for origin in listed {
+        adminListener.show(.array(listed), shell) { _ in
+            listed.map { origin in
                 var words = ["id", "standing", "host", "contact"].map { origin[$0]?.string ?? "" }
                 words.insert(Self.quota(origin["pushes_per_minute"]?.int64), at: 2)
                 words.insert(Self.realms(origin), at: 3)
-                shell.out(words.joined(separator: "  "))
+                return words.joined(separator: "  ")
             }
         }
         return .done

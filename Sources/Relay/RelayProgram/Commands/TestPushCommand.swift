@@ -49,19 +49,11 @@ struct TestPushCommand: SealbellCommand {
         let token = try readAddress(device, shell)
         let answer = try await adminListener.ask(TestPushDesk.path, shell) { json in
             json.member("app", app)
-            for (name, value) in [("service", service), ("environment", environment), ("bundle", bundle)] {
-                guard let value else { continue }
-                json.key(name)
-                json.string(value)
-            }
+            json.texts([("service", service), ("environment", environment), ("bundle", bundle)])
             json.member("token", utf8: token)
         }
         let answers = answer["answers"]?.array ?? []
-        if adminListener.json {
-            shell.out(String(decoding: answer.serialized(), as: UTF8.self))
-        } else {
-            answers.map(Self.line).forEach(shell.out)
-        }
+        adminListener.show(answer, shell) { _ in answers.map(Self.line) }
         let outcomes = answers.map { $0["outcome"]?.string }
         if outcomes.contains("accepted") { return .done }
         return outcomes.last == .some(nil) ? .unavailable : .failed

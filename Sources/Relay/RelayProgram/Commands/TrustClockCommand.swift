@@ -32,15 +32,13 @@ struct StoreTrustClockCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         guard let url else {
             let before = try await adminListener.ask(ClockDesk.trustPath, shell) { _ in }
-            guard !adminListener.json else {
-                shell.out(String(decoding: before.serialized(), as: UTF8.self))
-                return .done
+            adminListener.show(before, shell) { before in
+                [
+                    before["doubted"]?.bool == true
+                        ? "The relay believes its clock again: \(timestamp(shell.world.now()))."
+                        : "The relay believed its clock already."
+                ]
             }
-            let wasDoubted = before["doubted"]?.bool == true
-            shell.out(
-                wasDoubted
-                    ? "The relay believes its clock again: \(timestamp(shell.world.now()))."
-                    : "The relay believed its clock already.")
             return .done
         }
         let place = try StorePlace(url, shell.facts, passwordFile: password.passwordFile)

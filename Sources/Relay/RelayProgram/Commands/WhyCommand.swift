@@ -55,12 +55,9 @@ struct WhyPushCommand: SealbellCommand {
             return try await WhyNotification(reference.lowercased(), adminListener, relayAt: relayAt)
                 .tell(shell)
         }
-        let way = try await adminListener.ask("\(WhyDesk.path)?push=\(reference.lowercased())", shell)
-        if adminListener.json {
-            shell.out(String(decoding: way.serialized(), as: UTF8.self))
-        } else {
-            (PushWay.lines(way) + PushWay.remembered(way)).forEach(shell.out)
-        }
+        let way = try await adminListener.ask(
+            WhyDesk.path, query: [("push", reference.lowercased())], shell)
+        adminListener.show(way, shell) { PushWay.lines($0) + PushWay.remembered($0) }
         return PushWay.isKnown(way) ? .done : .failed
     }
 }

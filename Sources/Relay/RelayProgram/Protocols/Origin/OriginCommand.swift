@@ -298,7 +298,7 @@ struct OriginNotificationCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(
-            "\(OriginDesk.Path.notification.rawValue)?id=\(id.filter(\.isHexDigit))", shell)
+            OriginDesk.Path.notification.rawValue, query: [("id", id.filter(\.isHexDigit))], shell)
         adminListener.show(answer, shell) { answer in
             (answer["devices"]?.array ?? []).map { device in
                 let at = device["at"]?.int64.map { timestamp(UnixTime(milliseconds: $0)) } ?? ""
@@ -320,15 +320,6 @@ extension AdminListenerOptions {
                 json.key(name)
                 json.string(value)
             }
-        }
-    }
-
-    /// The answer as it came with `--json`, else these lines.
-    func show(_ answer: JSONValue, _ shell: Shell, _ lines: (JSONValue) -> [String]) {
-        if json {
-            shell.out(String(decoding: answer.serialized(), as: UTF8.self))
-        } else {
-            lines(answer).forEach(shell.out)
         }
     }
 }

@@ -26,11 +26,10 @@ struct ForgetRealmCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await adminListener.ask(RealmDesk.forgetRealmPath, shell) { json in
+        try await adminListener.forget(RealmDesk.forgetRealmPath, shell) { json in
             place.write(&json)
             json.member("realm", realm.lowercased())
         }
-        _ = ForgetReport.tell(answer, adminListener, shell)
         return .done
     }
 }
@@ -45,14 +44,10 @@ struct ForgetDeviceCommand: SealbellCommand {
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await adminListener.ask(RealmDesk.forgetDevicePath, shell) { json in
+        try await adminListener.forget(RealmDesk.forgetDevicePath, shell) { json in
             place.write(&json)
-            for (name, value) in device.members {
-                json.key(name)
-                json.string(value)
-            }
+            json.texts(device.members)
         }
-        _ = ForgetReport.tell(answer, adminListener, shell)
         return .done
     }
 }
@@ -80,8 +75,7 @@ struct DeviceOptions: ParsableArguments {
     }
 
     /// What the relay is asked.
-    var members: [(name: String, value: String)] {
-        [("realm", realm.lowercased())] + (tokenID.map { [("token_id", $0)] } ?? [])
-            + (deviceID.map { [("device_id", $0)] } ?? [])
+    var members: [(name: String, value: String?)] {
+        [("realm", realm.lowercased()), ("token_id", tokenID), ("device_id", deviceID)]
     }
 }

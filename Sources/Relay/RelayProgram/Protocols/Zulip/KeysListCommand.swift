@@ -18,17 +18,9 @@ struct KeysListCommand: SealbellCommand {
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await adminListener.ask(Self.path(place.instance), shell)
-        guard !adminListener.json else {
-            shell.out(String(decoding: answer.serialized(), as: UTF8.self))
-            return .done
-        }
-        for key in answer["keys"]?.array ?? [] { Self.lines(key).forEach(shell.out) }
+        let answer = try await adminListener.keys(of: place, shell)
+        adminListener.show(answer, shell) { ($0["keys"]?.array ?? []).flatMap(Self.lines) }
         return .done
-    }
-
-    static func path(_ instance: String?) -> String {
-        KeyDesk.path + (instance.map { "?instance=\($0)" } ?? "")
     }
 
     private static func lines(_ key: JSONValue) -> [String] {
@@ -95,7 +87,7 @@ struct KeysRetireCommand: SealbellCommand {
     private func recentUses(_ shell: Shell) async throws(CommandFailure) -> Int64? {
         let answer: JSONValue
         do throws(CommandFailure) {
-            answer = try await adminListener.ask(KeysListCommand.path(place.instance), shell)
+            answer = try await adminListener.keys(of: place, shell)
         } catch {
             if anyway { return nil }
             throw error
@@ -108,5 +100,13 @@ struct KeysRetireCommand: SealbellCommand {
             .failed,
             "\(recent) registrations used this key in the last \(ZulipLimits.keyUseDays) days, the last on "
                 + "\(last): their apps could not register any more. Wait, or say --anyway.")
+    }
+}
+
+extension AdminListenerOptions {
+    fileprivate func keys(
+        of place: InstanceOption, _ shell: Shell
+    ) async throws(CommandFailure) -> JSONValue {
+        try await ask(KeyDesk.path, query: [("instance", place.instance)], shell)
     }
 }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import PushModel
 import WireFormats
 import ZulipPush
 
@@ -29,25 +28,17 @@ struct WhyDeviceCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        let members = device.members + (place.instance.map { [("instance", $0)] } ?? [])
-        // None of these needs an escape.
-        let query = members.map { "\($0.0)=\($0.1)" }.joined(separator: "&")
-        let answer = try await adminListener.ask(RealmDesk.devicePath + "?" + query, shell)
+        let answer = try await adminListener.ask(
+            RealmDesk.devicePath, query: device.members + [("instance", place.instance)], shell)
         let facts = answer["device"].flatMap { $0 == .null ? nil : $0 }
-        if adminListener.json {
-            shell.out(String(decoding: answer.serialized(), as: UTF8.self))
-        } else if let facts {
-            Self.lines(facts).forEach(shell.out)
-        } else {
-            shell.out("No such device is registered in this realm.")
+        adminListener.show(answer, shell) { _ in
+            facts.map(Self.lines) ?? ["No such device is registered in this realm."]
         }
         return facts == nil ? .failed : .done
     }
 
     private static func lines(_ facts: JSONValue) -> [String] {
-        func time(_ name: String) -> String {
-            facts[name]?.int64.map { timestamp(UnixTime(milliseconds: $0)) } ?? "?"
-        }
+        func time(_ name: String) -> String { PushWay.time(facts[name]) }
         guard facts["state"]?.string == "live" else {
             return [
                 "expired        its push service refuses it since \(time("expired"))",

@@ -1,5 +1,4 @@
 import ArgumentParser
-import PushModel
 import WireFormats
 
 /// `sealbell why realm UUID`: whose a realm is at a running relay.
@@ -25,16 +24,11 @@ struct WhyRealmCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        let instance = place.instance.map { "&instance=\($0)" } ?? ""
         let answer = try await adminListener.ask(
-            "\(RealmDesk.path)?realm=\(realm.lowercased())\(instance)", shell)
+            RealmDesk.path, query: [("realm", realm.lowercased()), ("instance", place.instance)], shell)
         let holder = answer["holder"].flatMap { $0 == .null ? nil : $0 }
-        if adminListener.json {
-            shell.out(String(decoding: answer.serialized(), as: UTF8.self))
-        } else if let holder {
-            Self.lines(answer, holder).forEach(shell.out)
-        } else {
-            shell.out("No origin has reported this realm.")
+        adminListener.show(answer, shell) { answer in
+            holder.map { Self.lines(answer, $0) } ?? ["No origin has reported this realm."]
         }
         return holder == nil ? .failed : .done
     }
@@ -42,11 +36,10 @@ struct WhyRealmCommand: SealbellCommand {
     private static func lines(_ answer: JSONValue, _ holder: JSONValue) -> [String] {
         let standing = holder["standing"]?.string ?? ""
         let name = [holder["id"]?.string ?? "", standing, holder["host"]?.string ?? ""]
-        let since = answer["since"]?.int64.map { timestamp(UnixTime(milliseconds: $0)) } ?? "?"
-        let isReported = answer["reported"]?.bool == true
+        let reported = answer["reported"]?.bool == true ? "reported" : "no longer reported"
         return [
             "holder         " + name.filter { !$0.isEmpty }.joined(separator: "  "),
-            "realm          \(isReported ? "reported" : "no longer reported"), so since \(since)",
+            "realm          \(reported), so since \(PushWay.time(answer["since"]))",
             standing == "active"
                 ? "taken          by nobody else, as long as this origin is active"
                 : "free           for the next origin that reports it"

@@ -1,6 +1,6 @@
 import WireFormats
 
-/// How calls at the admin listener write what they answer.
+/// How calls at the admin listener write what they answer, and commands what they ask.
 extension JSONWriter {
     /// The bytes of one object.
     static func object(_ write: (inout JSONWriter) -> Void) -> [UInt8] {
@@ -33,6 +33,14 @@ extension JSONWriter {
             endObject()
         }
         endArray()
+    }
+
+    /// Members of those that have a value.
+    mutating func texts(_ members: [(name: String, value: String?)]) {
+        for case (let name, let value?) in members {
+            key(name)
+            string(value)
+        }
     }
 
     mutating func counts(_ counts: [NamedCount]) {
