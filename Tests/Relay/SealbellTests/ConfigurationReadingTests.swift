@@ -1,5 +1,6 @@
 import PushModel
 import Testing
+import ZulipPush
 
 @testable import RelayProgram
 
@@ -25,7 +26,7 @@ struct ConfigurationReadingTests {
         #expect(configuration.apps.last?.apns?.voip == true)
         #expect(configuration.apps.last?.apns?.environment == .production)
         let zulip = try #require(configuration.instances.first)
-        #expect(zulip.zulip?.signUp == .invite && zulip.zulip?.fcmApp?.text == "acme-chat")
+        #expect(zulip.zulip?.signUp == .invitation && zulip.zulip?.fcmApp?.text == "acme-chat")
         #expect(zulip.zulip?.keysFile == "/etc/sealbell/bouncer.keys")
         #expect(configuration.warnings.map(\.code) == [.appUnused])
     }

@@ -43,9 +43,7 @@ struct NextcloudInstance: HostedInstance {
             subscriptionKeys: try settings.subscriptionKeysFile.map { (file) throws(CommandFailure) in
                 try SubscriptionKeysFile.read(file)
             } ?? [],
-            missingDelete: settings.missingDevice == .accept ? .success : .forbidden,
-            newKey: settings.newKey == .token ? .byToken : .byProof,
-            provenServers: settings.proof)
+            missingDelete: settings.missingDevice, newKey: settings.newKey, provenServers: settings.proof)
     }
 
     var override: (@Sendable (Answer) -> Outcome?)? { { NextcloudRelay.override($0) } }

@@ -3,30 +3,14 @@ import PushModel
 
 /// What the keys of a Nextcloud instance say.
 struct NextcloudSettings: Sendable, Hashable {
-    /// What `DELETE /devices` hears about a device that is not registered.
-    enum MissingDevice: String, Sendable, Hashable, CaseIterable {
-        /// 403, as the written specification has it.
-        case refuse
-        /// 200, for apps that repeat the call until they get it.
-        case accept
-    }
-
-    /// What lets a device that is registered take another key of its user's.
-    enum NewKey: String, Sendable, Hashable, CaseIterable {
-        /// Its server confirms it, when the device names its account.
-        case proof
-        /// The push token that is registered does, too.
-        case token
-    }
-
     /// Which app the client word of a User-Agent means, in small letters.
     var clients: [String: ConfiguredName]
     /// Whether `/devices` and `/notifications` without a prefix are this instance's.
     var hasBarePath: Bool
     /// The keys of which a Nextcloud server must show one (`SubscriptionKeysFile`); `nil`: anyone may push.
     var subscriptionKeysFile: String?
-    var missingDevice: MissingDevice
-    var newKey: NewKey
+    var missingDevice: NextcloudPolicy.MissingDelete
+    var newKey: NextcloudPolicy.NewKey
     /// Servers whose users must prove their first registration too, and whose users alone register: host,
     /// port and path as cloud ids have them; empty: anybody registers.
     var proof: Set<String>
@@ -66,15 +50,15 @@ extension InstanceReader {
         if privateHosts.isEmpty, cursor.node["ca"] != nil {
             cursor.fault(.conflict, "ca", "ca is for private_hosts alone; others need a public certificate.")
         }
-        let newKey: NextcloudSettings.NewKey = cursor.choice("new_key", default: .proof)
-        if newKey == .token, cursor.node["proof"] != nil {
+        let newKey: NextcloudPolicy.NewKey = cursor.choice("new_key", default: .byProof)
+        if newKey == .byToken, cursor.node["proof"] != nil {
             cursor.fault(
                 .conflict, "new_key", "Where proof is set, another key is proved as the first one is.")
         }
         return NextcloudSettings(
             clients: clients(), hasBarePath: cursor.flag("bare_path", default: false),
             subscriptionKeysFile: cursor.file("subscription_keys", .subscriptionKeys),
-            missingDevice: cursor.choice("missing_device", default: .refuse), newKey: newKey,
+            missingDevice: cursor.choice("missing_device", default: .forbidden), newKey: newKey,
             proof: proof(), privateHosts: Set(privateHosts),
             caFile: cursor.file("ca", .authority))
     }

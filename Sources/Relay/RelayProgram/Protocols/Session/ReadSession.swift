@@ -11,10 +11,11 @@ extension InstanceReader {
         }
         let settings = SessionSettings(
             services: services(), onionKeyFile: key ?? "", oxend: oxend(), oxendKey: oxendKey(),
-            takesSubkeys: cursor.flag("subkeys", default: false),
-            metadata: cursor.choice("metadata", default: .json),
-            hasPlainHTTP: cursor.flag("plain_http", default: true),
-            fcmHigh: cursor.choice("fcm_high", default: .messages))
+            policy: SessionPolicy(
+                metadata: cursor.choice("metadata", default: .json),
+                fcmHigh: cursor.choice("fcm_high", default: .messages),
+                takesSubkeys: cursor.flag("subkeys", default: false)),
+            hasPlainHTTP: cursor.flag("plain_http", default: true))
         return key == nil ? nil : settings
     }
 

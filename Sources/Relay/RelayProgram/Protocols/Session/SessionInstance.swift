@@ -37,7 +37,7 @@ final class SessionInstance: HostedInstance {
         let tally = old?.tally ?? NoteTally(of: Self.countedNotes, began: context.world.instant())
         let tolls = context.delivery.tolls(of: name)
         let relay = SessionRelay(
-            instance: name, apps: Self.apps(settings, configuration), policy: SessionPolicy(settings),
+            instance: name, apps: Self.apps(settings, configuration), policy: settings.policy,
             registry: context.registry, seen: old?.relay.seen ?? SeenNotices(),
             proved: old?.relay.proved ?? ProvedSigners(),
             charge: { tolls.take($0) }, world: context.world)
@@ -118,14 +118,6 @@ final class SessionInstance: HostedInstance {
 }
 
 extension SwarmIngress: InstanceService {}
-
-extension SessionPolicy {
-    init(_ settings: SessionSettings) {
-        self.init(
-            metadata: settings.metadata == .json ? .json : .deployed,
-            fcmHigh: settings.fcmHigh == .messages ? .messages : .always, takesSubkeys: settings.takesSubkeys)
-    }
-}
 
 extension DaemonAddress {
     /// `nil` where the settings name none.

@@ -6,21 +6,6 @@ import WireFormats
 
 /// What the keys of a Session instance say.
 struct SessionSettings: Sendable, Hashable {
-    /// What describes a message in a push that does not carry it.
-    enum Metadata: String, Sendable, Hashable, CaseIterable {
-        /// A JSON text, as with the message.
-        case json
-        /// A bencoded dict, as the deployed server has it.
-        case deployed
-    }
-
-    /// Which pushes wake an Android phone at once.
-    enum FCMHigh: String, Sendable, Hashable, CaseIterable {
-        /// Those of what people read: namespaces 0 and 11.
-        case messages
-        case all
-    }
-
     /// Which app a service's tokens belong to.
     var services: [SessionService: ConfiguredName]
     /// The private key that apps encrypt requests to (`SessionKeyFile`).
@@ -29,12 +14,9 @@ struct SessionSettings: Sendable, Hashable {
     var oxend: OxendAddress?
     /// oxend's X25519 key, 64 hexadecimal digits; `nil`: it is spoken to in the clear, on this machine.
     var oxendKey: String?
-    /// Whether subscriptions by the withdrawn `subkey_tag` are judged.
-    var takesSubkeys: Bool
-    var metadata: Metadata
+    var policy: SessionPolicy
     /// Whether `/subscribe` and `/unsubscribe` are answered outside onion requests too.
     var hasPlainHTTP: Bool
-    var fcmHigh: FCMHigh
 }
 
 extension SessionSettings: InstanceSettings {

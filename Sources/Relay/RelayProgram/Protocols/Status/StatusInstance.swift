@@ -36,11 +36,12 @@ final class StatusInstance: HostedInstance {
         }
         let tally = old?.tally ?? NoteTally(of: Self.countedNotes, began: context.world.instant())
         let tolls = context.delivery.tolls(of: name)
+        var policy = settings.policy
+        policy.servedTopics = Self.topics(instance, configuration)
         let relay = StatusRelay(
-            instance: name, identity: identity,
-            policy: StatusPolicy(settings, topics: Self.topics(instance, configuration)),
-            registry: context.registry, allowances: StatusAllowances(settings.allowances),
-            charge: { tolls.take($0) }, reportWithin: context.spans.statusHost.report, world: context.world)
+            instance: name, identity: identity, policy: policy, registry: context.registry,
+            allowances: settings.allowances, charge: { tolls.take($0) },
+            reportWithin: context.spans.statusHost.report, world: context.world)
         let reception = context.reception(relay, of: name, configuration, tally: tally)
         (self.relay, self.tally) = (relay, tally)
         let limits = context.spans.statusHost
@@ -139,21 +140,5 @@ final class StatusInstance: HostedInstance {
 
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
         [StatusRecordNames(name).address(of: address, bundle: appID)]
-    }
-}
-
-extension StatusAllowances {
-    init(_ settings: StatusInstanceSettings.Allowances) {
-        self.init(
-            registrations: settings.registrations, queries: settings.queries, requests: settings.requests)
-    }
-}
-
-extension StatusPolicy {
-    init(_ settings: StatusInstanceSettings, topics: Set<String>?) {
-        self.init(
-            compatibility: settings.compatibility == .statusGo ? .statusGo : .standard,
-            delivery: settings.gorush == nil ? .lanes : .gateway, fcmApp: settings.fcmApp,
-            defaultBundle: settings.bundle, servedTopics: topics)
     }
 }

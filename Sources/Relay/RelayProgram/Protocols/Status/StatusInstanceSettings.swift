@@ -5,12 +5,6 @@ import WakuIngress
 
 /// What the keys of a Status instance say.
 struct StatusInstanceSettings: Sendable, Hashable {
-    /// Where text and deployed servers differ.
-    enum Compatibility: String, Sendable, Hashable, CaseIterable {
-        case seed
-        case statusGo = "status-go"
-    }
-
     /// A server of the operator's own.
     struct Peer: Sendable, Hashable {
         var url: PeerURL
@@ -18,32 +12,22 @@ struct StatusInstanceSettings: Sendable, Hashable {
         var caFile: String?
     }
 
-    /// What strangers may ask for within a minute, all together.
-    struct Allowances: Sendable, Hashable {
-        var registrations = StatusAllowances.registrationsPerMinute
-        var queries = StatusAllowances.queriesPerMinute
-        var requests = StatusAllowances.requestsPerMinute
-    }
-
-    /// Which app a registration for FCM belongs to, because it names none; `nil`: none has FCM.
-    var fcmApp: ConfiguredName?
-    /// The topic of iPhones that register without one; `nil`: such a registration is refused.
-    var bundle: String?
+    /// Without the topics that are served, which are the apps'.
+    var policy: StatusPolicy
     /// The server's private key (`StatusKeyFile`).
     var keyFile: String
     /// The Waku node; `nil` in a sandbox alone, which has its own.
     var waku: Peer?
     /// The gateway that has the credentials; `nil`: the relay's own lanes deliver.
     var gorush: Peer?
-    var compatibility: Compatibility
-    var allowances: Allowances
+    var allowances: StatusAllowances
 }
 
 extension StatusInstanceSettings: InstanceSettings {
     static let paths: [String] = []
     static let unservedSentence = "Status is reached through a Waku node; no listener serves it."
 
-    func app(for service: PushService) -> ConfiguredName? { service == .fcm ? fcmApp : nil }
+    func app(for service: PushService) -> ConfiguredName? { service == .fcm ? policy.fcmApp : nil }
 
     /// Kept connections to the node and to the gateway.
     var descriptors: Int { StatusHostLimits.connections * peers.count }
@@ -72,18 +56,21 @@ extension InstanceReader {
             cursor.missing("key_file", "Name the server's key file; sealbell keys new status makes one.")
         }
         checkBundles()
-        let standard = StatusInstanceSettings.Allowances()
         let minute = { (key: String, standard: Int) in
             cursor.number(key, in: 1...Self.mostPerMinute, default: standard)
         }
+        let (fcmApp, bundle, waku) = (fcmApp(), bundle(), waku())
+        let gorush = peer("gorush", "http://127.0.0.1:8088")
         let settings = StatusInstanceSettings(
-            fcmApp: fcmApp(), bundle: bundle(), keyFile: key ?? "", waku: waku(),
-            gorush: peer("gorush", "http://127.0.0.1:8088"),
-            compatibility: cursor.choice("compatibility", default: .seed),
-            allowances: .init(
-                registrations: minute("registrations_per_minute", standard.registrations),
-                queries: minute("queries_per_minute", standard.queries),
-                requests: minute("requests_per_minute", standard.requests)))
+            policy: StatusPolicy(
+                compatibility: cursor.choice("compatibility", default: .standard),
+                delivery: gorush == nil ? .lanes : .gateway, fcmApp: fcmApp, defaultBundle: bundle),
+            keyFile: key ?? "", waku: waku, gorush: gorush,
+            allowances: StatusAllowances(
+                registrations: minute(
+                    "registrations_per_minute", StatusAllowances.registrationsPerMinute),
+                queries: minute("queries_per_minute", StatusAllowances.queriesPerMinute),
+                requests: minute("requests_per_minute", StatusAllowances.requestsPerMinute)))
         return key == nil ? nil : settings
     }
 

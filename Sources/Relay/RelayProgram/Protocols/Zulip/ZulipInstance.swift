@@ -22,15 +22,9 @@ struct ZulipInstance: HostedInstance {
         let keys = BouncerKeys(try BouncerKeysFile.read(settings.keysFile))
         publicKeys = keys.publicKeys
         servers = ZulipServers(name, context.registry, world: context.world)
-        let admission: ZulipAdmission =
-            switch settings.signUp {
-            case .open: .open
-            case .allowList(let hosts): .allowList(hosts)
-            case .invite: .invitation
-            }
         let tolls = context.delivery.tolls(of: name)
         let relay = ZulipRelay(
-            instance: name, bouncerKeys: keys, admission: admission, registry: context.registry,
+            instance: name, bouncerKeys: keys, admission: settings.signUp, registry: context.registry,
             web: context.web, mailDomains: settings.mxLookup ? MailExchanges(resolver: .system) : nil,
             fallbacks: Self.fallbacks(instance, configuration), defaultAppID: settings.defaultBundle,
             replyDeadline: context.spans.zulipReply,

@@ -14,18 +14,9 @@ struct ZulipSettings: Sendable, Hashable {
     var defaultBundle: String?
     /// The bouncer's key pairs (`BouncerKeysFile`).
     var keysFile: String
-    var signUp: SignUpPolicy
+    var signUp: ZulipAdmission
     /// Whether the domain of a contact mail must have a mail exchanger.
     var mxLookup: Bool
-}
-
-/// Who may sign up (docs/configuration.md).
-enum SignUpPolicy: Sendable, Hashable {
-    case open
-    /// Host names in lower case, without port.
-    case allowList(Set<String>)
-    /// Hosts invited by `sealbell origins invite`, once each within 7 days.
-    case invite
 }
 
 /// Words of `sign_up`.
@@ -90,7 +81,7 @@ extension InstanceReader {
         return text.text
     }
 
-    private func signUp() -> SignUpPolicy {
+    private func signUp() -> ZulipAdmission {
         let word = cursor.choice("sign_up", default: context.isSandbox ? SignUpWord.open : .invite)
         let hosts = hosts()
         if word != .allowList, cursor.node["hosts"] != nil {
@@ -105,7 +96,7 @@ extension InstanceReader {
             }
             return .open
         case .invite:
-            return .invite
+            return .invitation
         case .allowList:
             if cursor.node["hosts"] == nil {
                 cursor.missing(

@@ -1,3 +1,4 @@
+import NextcloudPush
 import PushModel
 import PushTesting
 import Testing
@@ -21,7 +22,7 @@ struct NextcloudConfigurationTests {
         let configuration = try load(nextcloud())
         let found = try #require(configuration.instances.first?.nextcloud)
         #expect(found.clients.isEmpty && !found.hasBarePath && found.subscriptionKeysFile == nil)
-        #expect(found.missingDevice == .refuse && found.newKey == .proof && found.proof.isEmpty)
+        #expect(found.missingDevice == .forbidden && found.newKey == .byProof && found.proof.isEmpty)
         #expect(found.privateHosts.isEmpty && found.caFile == nil && found.peers.isEmpty)
         #expect(found.paths(of: configured("cloud")) == ["/cloud/"])
         #expect(configuration.listeners.flatMap(\.serves).map(\.text) == ["cloud"])
@@ -44,7 +45,7 @@ struct NextcloudConfigurationTests {
         let found = try #require(configuration.instances.first?.nextcloud)
         #expect(found.clients == ["nextcloud-talk": configured("acme")] && found.hasBarePath)
         #expect(found.subscriptionKeysFile == "/etc/sealbell/subscriptions")
-        #expect(found.missingDevice == .accept)
+        #expect(found.missingDevice == .success)
         #expect(found.proof == ["cloud.example.org", "files.example.org:8443/nextcloud"])
         #expect(
             found.peers.map(\.host) == ["10.0.0.7", "cloud.internal", "fd00::7"]
@@ -86,7 +87,7 @@ struct NextcloudConfigurationTests {
     @Test("A device may take another key by its token where that is said")
     func newKey() throws {
         let configuration = try load(nextcloud("new_key: token"))
-        #expect(configuration.instances.first?.nextcloud?.newKey == .token)
+        #expect(configuration.instances.first?.nextcloud?.newKey == .byToken)
     }
 
     @Test("What is wrong is said by path and line", arguments: bad)

@@ -38,8 +38,8 @@ struct SessionConfigurationTests {
         let found = try #require(configuration.instances.first?.session)
         #expect(found.oxend == .local(path: "/run/oxend.sock") && found.oxendKey == nil)
         #expect(found.onionKeyFile == "/etc/sealbell/onion.key")
-        #expect(found.hasPlainHTTP && !found.takesSubkeys)
-        #expect(found.metadata == .json && found.fcmHigh == .messages)
+        #expect(found.hasPlainHTTP && found.policy == SessionPolicy())
+        #expect(found.policy.metadata == .json && found.policy.fcmHigh == .messages)
         #expect(found.paths(of: configured("main")) == ["/subscribe", "/unsubscribe", "/oxen/v4/lsrpc"])
         #expect(found.peers == [PeerAddress(socket: "/run/oxend.sock")])
         #expect(configuration.files.contains { $0.content == .onionKey })
@@ -93,8 +93,8 @@ struct SessionConfigurationTests {
             found.services == [
                 .apns: configured("acme"), .apnsSandbox: configured("other"), .firebase: configured("other")
             ])
-        #expect(found.takesSubkeys && !found.hasPlainHTTP)
-        #expect(found.metadata == .deployed && found.fcmHigh == .all)
+        #expect(found.policy.takesSubkeys && !found.hasPlainHTTP)
+        #expect(found.policy.metadata == .deployed && found.policy.fcmHigh == .always)
         #expect(found.paths(of: configured("main")) == ["/oxen/v4/lsrpc"])
         #expect(
             found.peers == [PeerAddress(host: "oxend.example.org", port: 22_029, isPlain: true)])

@@ -31,10 +31,10 @@ struct StatusConfigurationTests {
     func defaults() throws {
         let configuration = try load(status(key, waku))
         let found = try #require(configuration.instances.first?.status)
-        #expect(found.keyFile == "/etc/sealbell/status.key" && found.compatibility == .seed)
+        #expect(found.keyFile == "/etc/sealbell/status.key" && found.policy.compatibility == .standard)
         #expect(found.waku?.url.text == "http://127.0.0.1:8645" && found.gorush == nil)
-        #expect(found.allowances == .init() && found.allowances.registrations == 1_200)
-        #expect(found.bundle == nil && found.fcmApp == nil)
+        #expect(found.allowances == .init() && found.allowances.registrations.perMinute == 1_200)
+        #expect(found.policy == StatusPolicy())
         #expect(found.peers == [PeerAddress(host: "127.0.0.1", port: 8_645, isPlain: true)])
         #expect(configuration.listeners.map(\.name.text) == ["admin"])
         #expect(configuration.files.contains { $0.content == .statusKey && $0.path == "\(path).key_file" })
@@ -52,7 +52,7 @@ struct StatusConfigurationTests {
         #expect(found.waku?.url.text == "https://node.acme.example:8646" && found.waku?.url.port == 8_646)
         #expect(found.waku?.caFile == "/etc/sealbell/node.pem")
         #expect(found.gorush?.url.text == "http://localhost:8088/push" && found.gorush?.caFile == nil)
-        #expect(found.bundle == "org.acme.chat" && found.compatibility == .statusGo)
+        #expect(found.policy.defaultBundle == "org.acme.chat" && found.policy.compatibility == .statusGo)
         #expect(found.allowances == .init(registrations: 60, queries: 600, requests: 6_000))
         #expect(
             found.peers == [
@@ -66,7 +66,8 @@ struct StatusConfigurationTests {
         let configuration = try load(appless(key, waku, gorush, "bundle: org.anything"))
         let instance = try #require(configuration.instances.first)
         #expect(instance.apps == [] && configuration.apps == [] && configuration.warnings.isEmpty)
-        #expect(instance.status?.bundle == "org.anything" && instance.status?.fcmApp == nil)
+        let policy = StatusPolicy(delivery: .gateway, defaultBundle: "org.anything")
+        #expect(instance.status?.policy == policy)
         // Apps that another instance has are none of its own.
         let both = try load(
             minimal(appending: "  main: { protocol: status, \(key), \(waku), \(gorush) }\n"))

@@ -2,21 +2,22 @@ package import PushModel
 
 /// An operator's settings for one instance (docs/configuration.md).
 package struct NextcloudPolicy: Sendable {
-    /// What `DELETE /devices` answers where nothing is registered (§5.4).
-    package enum MissingDelete: Sendable, Hashable {
+    /// What `DELETE /devices` answers where nothing is registered (§5.4), by the configuration's words.
+    package enum MissingDelete: String, Sendable, Hashable, CaseIterable {
         /// 403, as the written specification has it.
-        case forbidden
-        /// 200, so that clients forget what they have stored.
-        case success
+        case forbidden = "refuse"
+        /// 200, so that clients forget what they have stored, also those that repeat the call until they do.
+        case success = "accept"
     }
 
-    /// What a registered device must show to change to another key of its user (§5.3).
-    package enum NewKey: Sendable, Hashable {
+    /// What a registered device must show to change to another key of its user (§5.3), by the words of the
+    /// configuration.
+    package enum NewKey: String, Sendable, Hashable, CaseIterable {
         /// It names its account, and the instance confirms the key; else 409.
-        case byProof
+        case byProof = "proof"
         /// The push token is enough as well: only the device can show the registered one, because servers
         /// know only its hash.
-        case byToken
+        case byToken = "token"
     }
 
     /// Of which each notifications call must show one; none: no call needs one.

@@ -2,20 +2,21 @@ package import PushModel
 
 /// What an operator decides for one instance (docs/configuration.md).
 package struct SessionPolicy: Sendable, Hashable {
-    /// How the description of a message is written if the message itself is not sent (§8.1).
-    package enum MetadataStyle: Sendable, Hashable {
+    /// How the description of a message is written if the message itself is not sent (§8.1), by the
+    /// configuration's words.
+    package enum MetadataStyle: String, Sendable, Hashable, CaseIterable {
         /// A JSON text, as the seed has it.
         case json
         /// A bencoded dict, as the deployed server writes it and as unmodified iPhone apps read it.
         case deployed
     }
 
-    /// Which pushes through FCM are sent with high priority.
-    package enum FCMHigh: Sendable, Hashable {
+    /// Which pushes through FCM are sent with high priority, by the configuration's words.
+    package enum FCMHigh: String, Sendable, Hashable, CaseIterable {
         /// Those of messages that people read: namespaces 0 and 11.
         case messages
         /// All, as the deployed server had it until 2024.
-        case always
+        case always = "all"
     }
 
     package var metadata: MetadataStyle

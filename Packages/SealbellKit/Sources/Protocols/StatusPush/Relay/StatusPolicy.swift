@@ -2,12 +2,12 @@ package import PushModel
 
 /// What an operator decides for one instance (docs/configuration.md).
 package struct StatusPolicy: Sendable, Hashable {
-    /// What to do where specification and deployed servers differ.
-    package enum Compatibility: Sendable, Hashable {
+    /// What to do where specification and deployed servers differ, by the configuration's words.
+    package enum Compatibility: String, Sendable, Hashable, CaseIterable {
         /// As deployed servers do where a peer would notice; as the specification says where no peer can.
-        case standard
+        case standard = "seed"
         /// Exactly as deployed servers do.
-        case statusGo
+        case statusGo = "status-go"
     }
 
     /// Who sends pushes.
@@ -59,7 +59,7 @@ package struct StatusPolicy: Sendable, Hashable {
 }
 
 /// What strangers may ask for in a minute.
-package struct StatusAllowances: Sendable {
+package struct StatusAllowances: Sendable, Hashable {
     /// First registrations, of all keys together: each costs two topic keys, some 15 ms of one core as
     /// measured. People who are registered here do not use it.
     package let registrations: Allowance
