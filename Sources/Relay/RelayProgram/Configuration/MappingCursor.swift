@@ -219,12 +219,27 @@ struct MappingCursor {
         return file
     }
 
+    /// The same of a file that must be named; a fault with `sentence` where it is not.
+    func file(_ key: String, _ content: FileContent, orElse sentence: String) -> String? {
+        if node[key] == nil { missing(key, sentence) }
+        return file(key, content)
+    }
+
     /// Parses a text by a failable initialiser; a fault with `sentence` when it does not fit.
     func parsed<Value>(_ key: String, _ parse: (String) -> Value?, _ sentence: String) -> Value? {
         guard let text = text(key) else { return nil }
         if let value = parse(text.text) { return value }
         fault(.badValue, key, sentence)
         return nil
+    }
+
+    /// The same of each text of a list; those that do not fit are left out.
+    func parsedList<Value>(_ key: String, _ parse: (String) -> Value?, _ sentence: String) -> [Value] {
+        (list(key) ?? []).compactMap { text in
+            if let value = parse(text.text) { return value }
+            context.fault(.badValue, text.path, text.source, sentence)
+            return nil
+        }
     }
 }
 

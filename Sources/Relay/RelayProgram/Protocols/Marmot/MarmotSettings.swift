@@ -87,10 +87,8 @@ extension InstanceReader {
                 .conflict, "apps",
                 "A trigger names no app, so an instance serves one; give each app an instance and a key.")
         }
-        let key = cursor.file("key_file", .nostrKey)
-        if cursor.node["key_file"] == nil {
-            cursor.missing("key_file", "Name the server's key file; sealbell keys new nostr makes one.")
-        }
+        let key = cursor.file(
+            "key_file", .nostrKey, orElse: "Name the server's key file; sealbell keys new nostr makes one.")
         let old = oldKeys()
         let bundle = apps.first.flatMap { self.bundle(of: $0) }
         let proxy = cursor.parsed(

@@ -46,7 +46,9 @@ extension InstanceReader {
     func nextcloud() -> NextcloudSettings? {
         checkBundles()
         checkSingleBundles()
-        let privateHosts = hosts("private_hosts")
+        let privateHosts = cursor.parsedList(
+            "private_hosts", { HTTPSBase("https://\($0)") },
+            "A host such as cloud.example.org or cloud.example.org:8443, without https://.")
         if privateHosts.isEmpty, cursor.node["ca"] != nil {
             cursor.fault(.conflict, "ca", "ca is for private_hosts alone; others need a public certificate.")
         }
@@ -89,28 +91,13 @@ extension InstanceReader {
     }
 
     private func proof() -> Set<String> {
-        let servers = (cursor.list("proof") ?? []).compactMap { text -> String? in
-            guard let id = CloudID(Secret("user@\(text.text)".utf8)), !id.isPlain, !text.text.contains("://")
-            else {
-                context.fault(
-                    .badValue, text.path, text.source,
-                    "A server such as cloud.example.org or example.org/cloud, without https://.")
-                return nil
-            }
-            return id.server
-        }
+        let servers = cursor.parsedList(
+            "proof",
+            { text -> String? in
+                guard let id = CloudID(Secret("user@\(text)".utf8)), !id.isPlain, !text.contains("://")
+                else { return nil }
+                return id.server
+            }, "A server such as cloud.example.org or example.org/cloud, without https://.")
         return Set(servers)
-    }
-
-    private func hosts(_ key: String) -> [HTTPSBase] {
-        (cursor.list(key) ?? []).compactMap { text in
-            guard let host = HTTPSBase("https://\(text.text)") else {
-                context.fault(
-                    .badValue, text.path, text.source,
-                    "A host such as cloud.example.org or cloud.example.org:8443, without https://.")
-                return nil
-            }
-            return host
-        }
     }
 }

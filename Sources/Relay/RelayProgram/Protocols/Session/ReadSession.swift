@@ -5,10 +5,9 @@ import WireFormats
 extension InstanceReader {
     /// Reads the keys of a Session instance.
     func session() -> SessionSettings? {
-        let key = cursor.file("onion_key", .onionKey)
-        if cursor.node["onion_key"] == nil {
-            cursor.missing("onion_key", "Name the onion key's file; sealbell keys new session makes one.")
-        }
+        let key = cursor.file(
+            "onion_key", .onionKey,
+            orElse: "Name the onion key's file; sealbell keys new session makes one.")
         let settings = SessionSettings(
             services: services(), onionKeyFile: key ?? "", oxend: oxend(), oxendKey: oxendKey(),
             policy: SessionPolicy(

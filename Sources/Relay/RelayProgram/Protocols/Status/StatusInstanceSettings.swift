@@ -51,10 +51,9 @@ extension InstanceConfiguration {
 extension InstanceReader {
     /// Reads the keys of a Status instance.
     func status() -> StatusInstanceSettings? {
-        let key = cursor.file("key_file", .statusKey)
-        if cursor.node["key_file"] == nil {
-            cursor.missing("key_file", "Name the server's key file; sealbell keys new status makes one.")
-        }
+        let key = cursor.file(
+            "key_file", .statusKey,
+            orElse: "Name the server's key file; sealbell keys new status makes one.")
         checkBundles()
         let minute = { (key: String, standard: Int) in
             cursor.number(key, in: 1...Self.mostPerMinute, default: standard)

@@ -47,10 +47,9 @@ extension FileContent {
 extension InstanceReader {
     /// Reads the keys of a Zulip instance.
     func zulip() -> ZulipSettings? {
-        let keys = cursor.file("keys", .bouncerKeys)
-        if cursor.node["keys"] == nil {
-            cursor.missing("keys", "Name the file of the bouncer's keys; sealbell keys new zulip makes one.")
-        }
+        let keys = cursor.file(
+            "keys", .bouncerKeys,
+            orElse: "Name the file of the bouncer's keys; sealbell keys new zulip makes one.")
         let fcmApp = fcmApp()
         let signUp = signUp()
         let mxLookup = cursor.flag("mx_lookup", default: false)
@@ -83,7 +82,9 @@ extension InstanceReader {
 
     private func signUp() -> ZulipAdmission {
         let word = cursor.choice("sign_up", default: context.isSandbox ? SignUpWord.open : .invite)
-        let hosts = hosts()
+        let hosts = cursor.parsedList(
+            "hosts", { isHostName($0) ? $0.lowercased() : nil },
+            "A host name, without https:// and without a port.")
         if word != .allowList, cursor.node["hosts"] != nil {
             cursor.fault(.conflict, "hosts", "hosts applies only with sign_up: allow-list.")
         }
@@ -103,18 +104,6 @@ extension InstanceReader {
                     "hosts", "An allow-list needs hosts: the names of the servers that may sign up.")
             }
             return .allowList(Set(hosts))
-        }
-    }
-
-    private func hosts() -> [String] {
-        (cursor.list("hosts") ?? []).compactMap { text in
-            guard isHostName(text.text) else {
-                context.fault(
-                    .badValue, text.path, text.source,
-                    "A host name, without https:// and without a port.")
-                return nil
-            }
-            return text.text.lowercased()
         }
     }
 }

@@ -17,11 +17,9 @@ enum FCMService: HostedService {
     }
 
     static func read(_ cursor: MappingCursor) -> FCMSettings? {
-        let account = cursor.file("service_account", .serviceAccount)
-        if cursor.node["service_account"] == nil {
-            cursor.missing(
-                "service_account", "Name the service account's JSON file, from Firebase's project settings.")
-        }
+        let account = cursor.file(
+            "service_account", .serviceAccount,
+            orElse: "Name the service account's JSON file, from Firebase's project settings.")
         let address = cursor.choice("address", default: FCMSettings.Address.auto)
         let url = cursor.parsed(
             "url", HTTPSBase.init, "The https:// address of a host, with a port if need be and no path.")
