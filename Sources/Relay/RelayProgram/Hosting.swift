@@ -38,22 +38,18 @@ struct Hosting: Sendable {
     /// Makes an instance of whatever protocol; nothing is in force yet.
     ///
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
-    func host(
-        _ instance: InstanceConfiguration, in configuration: RelayConfiguration, on context: HostingContext,
-        replacing old: (any HostedInstance)?
-    ) throws(CommandFailure) -> any HostedInstance {
+    func host(_ making: InstanceMaking) throws(CommandFailure) -> any HostedInstance {
         for spoken in protocols {
-            if let made = try Self.host(spoken, instance, configuration, context, old) { return made }
+            if let made = try Self.host(spoken, making) { return made }
         }
-        throw CommandFailure(.software, "instances.\(instance.name): nothing hosts this protocol.")
+        throw CommandFailure(.software, "instances.\(making.name): nothing hosts this protocol.")
     }
 
     private static func host<Spoken: HostedProtocol>(
-        _: Spoken.Type, _ instance: InstanceConfiguration, _ configuration: RelayConfiguration,
-        _ context: HostingContext, _ old: (any HostedInstance)?
+        _: Spoken.Type, _ making: InstanceMaking
     ) throws(CommandFailure) -> (any HostedInstance)? {
-        guard let settings = instance.settings as? Spoken.Settings else { return nil }
-        return try Spoken.host(instance, settings, in: configuration, on: context, replacing: old)
+        guard let settings = making.instance.settings as? Spoken.Settings else { return nil }
+        return try Spoken.host(settings, making)
     }
 }
 

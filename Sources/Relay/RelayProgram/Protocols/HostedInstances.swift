@@ -49,8 +49,10 @@ final class HostedInstances: Service {
         let current = all
         var made: [any HostedInstance] = []
         for instance in configuration.instances {
-            let old = current.first { $0.name == instance.name }
-            made.append(try hosting.host(instance, in: configuration, on: context, replacing: old))
+            let making = InstanceMaking(
+                instance: instance, configuration: configuration, context: context,
+                old: current.first { $0.name == instance.name })
+            made.append(try hosting.host(making))
         }
         return made
     }

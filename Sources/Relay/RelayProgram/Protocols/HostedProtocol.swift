@@ -30,11 +30,9 @@ protocol HostedProtocol: Sendable {
     static func lack(_ settings: any InstanceSettings, beside others: [InstanceConfiguration]) -> String?
     /// Makes an instance; nothing is in force yet.
     ///
-    /// - Parameter old: what stood under its name before a reload, perhaps of another protocol.
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
     static func host(
-        _ instance: InstanceConfiguration, _ settings: Settings, in configuration: RelayConfiguration,
-        on context: HostingContext, replacing old: (any HostedInstance)?
+        _ settings: Settings, _ making: InstanceMaking
     ) throws(CommandFailure) -> any HostedInstance
     /// What each family of metrics of its own says to anyone who scrapes it: one line, without a backslash.
     static var metricHelp: [String: String] { get }

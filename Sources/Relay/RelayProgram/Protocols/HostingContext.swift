@@ -22,21 +22,3 @@ struct HostingContext: Sendable {
     /// What is made here never runs, and must write nothing.
     let isRehearsal: Bool
 }
-
-extension HostingContext {
-    /// The way in for one instance's calls: judged by its role, and within the configuration's bounds.
-    ///
-    /// - Parameter tally: counts what the role notes, too.
-    func reception<Role: RelayRole>(
-        _ role: Role, of name: ConfiguredName, _ configuration: RelayConfiguration, tally: NoteTally? = nil
-    ) -> Reception<Role> {
-        let notes = WordMeter.notes(of: name, metrics)
-        return Reception(
-            role, of: name, intake: delivery.intake,
-            pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: delivery.tolls(of: name)
-        ) { note in
-            notes.count(note)
-            tally?.count(note)
-        }
-    }
-}

@@ -24,10 +24,9 @@ final class MarmotInstance: HostedInstance {
     private let refusals: ListRefusals
 
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
-    init(
-        _ name: ConfiguredName, _ settings: MarmotSettings, servesFCM: Bool, on context: HostingContext,
-        replacing old: MarmotInstance?
-    ) throws(CommandFailure) {
+    init(_ settings: MarmotSettings, _ making: InstanceMaking) throws(CommandFailure) {
+        let (name, context, old) = (making.name, making.context, making.old as? MarmotInstance)
+        let servesFCM = making.configuration.hasFCM(making.instance)
         self.name = name
         let keys = try Self.keys(settings)
         let certificates: [UInt8]? = try settings.caFile.map { (file) throws(CommandFailure) in

@@ -10,12 +10,9 @@ enum MarmotProtocol: HostedProtocol {
 
     static func read(_ instance: InstanceReader) -> MarmotSettings? { instance.marmot() }
     static func host(
-        _ instance: InstanceConfiguration, _ settings: MarmotSettings, in configuration: RelayConfiguration,
-        on context: HostingContext, replacing old: (any HostedInstance)?
+        _ settings: MarmotSettings, _ making: InstanceMaking
     ) throws(CommandFailure) -> any HostedInstance {
-        try MarmotInstance(
-            instance.name, settings, servesFCM: configuration.hasFCM(instance), on: context,
-            replacing: old as? MarmotInstance)
+        try MarmotInstance(settings, making)
     }
     static var commands: ProtocolCommands {
         ProtocolCommands(keys: [KeysNewNostrCommand.self], device: [DeviceMarmotCommand.self])

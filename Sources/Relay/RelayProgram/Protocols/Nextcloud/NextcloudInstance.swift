@@ -11,30 +11,25 @@ struct NextcloudInstance: HostedInstance {
     private let nextcloudFace: NextcloudFace
 
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
-    init(
-        _ instance: InstanceConfiguration, _ settings: NextcloudSettings,
-        of configuration: RelayConfiguration, on context: HostingContext
-    ) throws(CommandFailure) {
-        name = instance.name
-        let tolls = context.delivery.tolls(of: name)
-        let apps = NextcloudApps(
-            instance.apps.compactMap(configuration.app).map { NextcloudApp($0) },
-            clients: settings.clients)
+    init(_ settings: NextcloudSettings, _ making: InstanceMaking) throws(CommandFailure) {
+        let context = making.context
+        name = making.name
+        let apps = NextcloudApps(making.apps.map { NextcloudApp($0) }, clients: settings.clients)
         let policy = try Self.policy(settings)
         let notes = WordMeter.notes(of: name, context.metrics)
         let relay: NextcloudRelay
         do throws(NextcloudError) {
             relay = try NextcloudRelay(
                 instance: name, apps: apps, policy: policy, registry: context.registry,
-                web: ProofWeb(settings, on: context), charge: { tolls.take($0) },
+                web: ProofWeb(settings, on: context), charge: making.charge,
                 note: { notes.count($0) },
                 heard: ProofLog(of: name, context.journal, context.world).note, world: context.world)
         } catch {
             throw CommandFailure(.software, "instances.\(name): \(error.sentence)")
         }
         nextcloudFace = NextcloudFace(
-            NextcloudConversation(policy), context.reception(relay, of: name, configuration),
-            segments: Set(instance.apps.map(\.text)).union(settings.clients.keys),
+            NextcloudConversation(policy), making.reception(relay),
+            segments: Set(making.instance.apps.map(\.text)).union(settings.clients.keys),
             hasBarePath: settings.hasBarePath)
     }
 

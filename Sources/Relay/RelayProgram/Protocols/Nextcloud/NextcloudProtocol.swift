@@ -10,10 +10,9 @@ enum NextcloudProtocol: HostedProtocol {
 
     static func read(_ instance: InstanceReader) -> NextcloudSettings? { instance.nextcloud() }
     static func host(
-        _ instance: InstanceConfiguration, _ settings: NextcloudSettings,
-        in configuration: RelayConfiguration, on context: HostingContext, replacing old: (any HostedInstance)?
+        _ settings: NextcloudSettings, _ making: InstanceMaking
     ) throws(CommandFailure) -> any HostedInstance {
-        try NextcloudInstance(instance, settings, of: configuration, on: context)
+        try NextcloudInstance(settings, making)
     }
     static var commands: ProtocolCommands { ProtocolCommands(device: [DeviceNextcloudCommand.self]) }
     static func sandboxPeer(on context: SandboxContext) async throws -> (any SandboxPeer)? {

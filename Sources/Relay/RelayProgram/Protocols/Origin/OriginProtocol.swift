@@ -17,14 +17,13 @@ enum OriginProtocol: HostedProtocol {
     static func read(_ instance: InstanceReader) -> OriginSection? { instance.origin() }
 
     static func host(
-        _ instance: InstanceConfiguration, _ settings: OriginSection, in configuration: RelayConfiguration,
-        on context: HostingContext, replacing old: (any HostedInstance)?
+        _ settings: OriginSection, _ making: InstanceMaking
     ) throws(CommandFailure) -> any HostedInstance {
-        if let house = (old as? OriginInstance)?.house, house.settings == settings {
+        if let house = (making.old as? OriginInstance)?.house, house.settings == settings {
             try house.readFiles()
             return OriginInstance(house)
         }
-        return OriginInstance(try OriginHouse(instance.name, settings, on: context))
+        return OriginInstance(try OriginHouse(making.name, settings, on: making.context))
     }
 
     static func calls(_ instances: DeskInstances) -> [AdminCall] { OriginDesk(instances).calls }

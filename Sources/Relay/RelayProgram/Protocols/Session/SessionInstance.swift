@@ -25,24 +25,20 @@ final class SessionInstance: HostedInstance {
     private let world: World
 
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
-    init(
-        _ instance: InstanceConfiguration, _ settings: SessionSettings,
-        of configuration: RelayConfiguration, on context: HostingContext, replacing old: SessionInstance?
-    ) throws(CommandFailure) {
-        name = instance.name
+    init(_ settings: SessionSettings, _ making: InstanceMaking) throws(CommandFailure) {
+        let (context, old) = (making.context, making.old as? SessionInstance)
+        name = making.name
         world = context.world
         onion = try SessionKeyFile.read(settings.onionKeyFile)
         core = try SessionKeyFile.core(
-            name, state: configuration.state, isRehearsal: context.isRehearsal, context.world)
+            name, state: making.configuration.state, isRehearsal: context.isRehearsal, context.world)
         let tally = old?.tally ?? NoteTally(of: Self.countedNotes, began: context.world.instant())
-        let tolls = context.delivery.tolls(of: name)
         let relay = SessionRelay(
-            instance: name, apps: Self.apps(settings, configuration), policy: settings.policy,
+            instance: name, apps: Self.apps(settings, making.configuration), policy: settings.policy,
             registry: context.registry, seen: old?.relay.seen ?? SeenNotices(),
-            proved: old?.relay.proved ?? ProvedSigners(),
-            charge: { tolls.take($0) }, world: context.world)
+            proved: old?.relay.proved ?? ProvedSigners(), charge: making.charge, world: context.world)
         self.relay = relay
-        let reception = context.reception(relay, of: name, configuration, tally: tally)
+        let reception = making.reception(relay, tally: tally)
         self.tally = tally
         post = SessionPost(NoticeConversation(with: relay), reception, context.metrics)
         guard let daemon = DaemonAddress(settings) else {
@@ -63,7 +59,7 @@ final class SessionInstance: HostedInstance {
         }
         sessionFace = SessionFace(
             SessionConversation(onion: onion, world: context.world), reception,
-            hasPlainHTTP: settings.hasPlainHTTP, subscribed: subscribed, charge: { tolls.take($0) })
+            hasPlainHTTP: settings.hasPlainHTTP, subscribed: subscribed, charge: making.charge)
     }
 
     private static func apps(_ settings: SessionSettings, _ configuration: RelayConfiguration) -> SessionApps

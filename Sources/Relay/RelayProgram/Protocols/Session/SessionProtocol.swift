@@ -12,11 +12,9 @@ enum SessionProtocol: HostedProtocol {
 
     static func read(_ instance: InstanceReader) -> SessionSettings? { instance.session() }
     static func host(
-        _ instance: InstanceConfiguration, _ settings: SessionSettings, in configuration: RelayConfiguration,
-        on context: HostingContext, replacing old: (any HostedInstance)?
+        _ settings: SessionSettings, _ making: InstanceMaking
     ) throws(CommandFailure) -> any HostedInstance {
-        try SessionInstance(
-            instance, settings, of: configuration, on: context, replacing: old as? SessionInstance)
+        try SessionInstance(settings, making)
     }
     static func calls(_ instances: DeskInstances) -> [AdminCall] {
         [

@@ -23,11 +23,9 @@ final class StatusInstance: HostedInstance {
     private let world: World
 
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
-    init(
-        _ instance: InstanceConfiguration, _ settings: StatusInstanceSettings,
-        of configuration: RelayConfiguration, on context: HostingContext, replacing old: StatusInstance?
-    ) throws(CommandFailure) {
-        let (name, identity) = (instance.name, try StatusKeyFile.read(settings.keyFile))
+    init(_ settings: StatusInstanceSettings, _ making: InstanceMaking) throws(CommandFailure) {
+        let (context, old) = (making.context, making.old as? StatusInstance)
+        let (name, identity) = (making.name, try StatusKeyFile.read(settings.keyFile))
         (self.name, self.identity) = (name, identity)
         self.settings = settings
         (world, heardSince) = (context.world, old?.heardSince ?? context.world.now())
@@ -35,14 +33,16 @@ final class StatusInstance: HostedInstance {
             throw CommandFailure(.configuration, "instances.\(name): waku is no address of a node.")
         }
         let tally = old?.tally ?? NoteTally(of: Self.countedNotes, began: context.world.instant())
-        let tolls = context.delivery.tolls(of: name)
         var policy = settings.policy
-        policy.servedTopics = Self.topics(instance, configuration)
+        // Without apps a gateway has the credentials, and knows what may register.
+        policy.servedTopics =
+            making.instance.apps.isEmpty
+            ? nil : Set(making.apps.flatMap { $0.apns?.registeredAppIDs ?? [] })
         let relay = StatusRelay(
             instance: name, identity: identity, policy: policy, registry: context.registry,
-            allowances: settings.allowances, charge: { tolls.take($0) },
+            allowances: settings.allowances, charge: making.charge,
             reportWithin: context.spans.statusHost.report, world: context.world)
-        let reception = context.reception(relay, of: name, configuration, tally: tally)
+        let reception = making.reception(relay, tally: tally)
         (self.relay, self.tally) = (relay, tally)
         let limits = context.spans.statusHost
         // Who was followed stays followed, unless the server is another one.
@@ -75,16 +75,6 @@ final class StatusInstance: HostedInstance {
         link =
             before?.link
             ?? StatusLink(topics, share: share, ingress: ingress, limits: limits, world: context.world)
-    }
-
-    /// What iPhones may register of the instance's apps; `nil` where it has none, because a gateway has their
-    /// credentials.
-    private static func topics(
-        _ instance: InstanceConfiguration, _ configuration: RelayConfiguration
-    ) -> Set<String>? {
-        guard !instance.apps.isEmpty else { return nil }
-        let apps = instance.apps.compactMap(configuration.app)
-        return Set(apps.flatMap { $0.apns?.registeredAppIDs ?? [] })
     }
 
     private static func gateway(

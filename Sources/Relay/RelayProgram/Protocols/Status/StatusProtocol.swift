@@ -13,11 +13,9 @@ enum StatusProtocol: HostedProtocol {
 
     static func read(_ instance: InstanceReader) -> StatusInstanceSettings? { instance.status() }
     static func host(
-        _ instance: InstanceConfiguration, _ settings: StatusInstanceSettings,
-        in configuration: RelayConfiguration, on context: HostingContext, replacing old: (any HostedInstance)?
+        _ settings: StatusInstanceSettings, _ making: InstanceMaking
     ) throws(CommandFailure) -> any HostedInstance {
-        try StatusInstance(
-            instance, settings, of: configuration, on: context, replacing: old as? StatusInstance)
+        try StatusInstance(settings, making)
     }
     static func calls(_ instances: DeskInstances) -> [AdminCall] {
         [

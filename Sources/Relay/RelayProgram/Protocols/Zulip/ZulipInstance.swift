@@ -14,32 +14,25 @@ struct ZulipInstance: HostedInstance {
     private let zulipFace: ZulipFace
 
     /// - Throws: `CommandFailure` that names the file of the keys.
-    init(
-        _ instance: InstanceConfiguration, _ settings: ZulipSettings, of configuration: RelayConfiguration,
-        on context: HostingContext
-    ) throws(CommandFailure) {
-        name = instance.name
+    init(_ settings: ZulipSettings, _ making: InstanceMaking) throws(CommandFailure) {
+        let context = making.context
+        name = making.name
         let keys = BouncerKeys(try BouncerKeysFile.read(settings.keysFile))
         publicKeys = keys.publicKeys
         servers = ZulipServers(name, context.registry, world: context.world)
-        let tolls = context.delivery.tolls(of: name)
         let relay = ZulipRelay(
             instance: name, bouncerKeys: keys, admission: settings.signUp, registry: context.registry,
             web: context.web, mailDomains: settings.mxLookup ? MailExchanges(resolver: .system) : nil,
-            fallbacks: Self.fallbacks(instance, configuration), defaultAppID: settings.defaultBundle,
-            replyDeadline: context.spans.zulipReply,
-            charge: { tolls.take($0) }, world: context.world)
+            fallbacks: Self.fallbacks(making.apps), defaultAppID: settings.defaultBundle,
+            replyDeadline: context.spans.zulipReply, charge: making.charge, world: context.world)
         zulipFace = ZulipFace(
-            ZulipConversation(with: relay), context.reception(relay, of: name, configuration),
-            events: context.events)
+            ZulipConversation(with: relay), making.reception(relay), events: context.events)
     }
 
     /// The words of the instance's apps that have their own.
-    private static func fallbacks(
-        _ instance: InstanceConfiguration, _ configuration: RelayConfiguration
-    ) -> FallbackAlerts {
+    private static func fallbacks(_ apps: [AppConfiguration]) -> FallbackAlerts {
         var byBundle: [String: FallbackAlerts.Words] = [:]
-        for app in instance.apps.compactMap(configuration.app) where app.fallback != .standard {
+        for app in apps where app.fallback != .standard {
             for bundle in app.apns?.bundles ?? [] {
                 byBundle[bundle] = FallbackAlerts.Words(aps: app.fallback.aps, alert: app.fallback.alert)
             }

@@ -11,10 +11,9 @@ enum ZulipProtocol: HostedProtocol {
 
     static func read(_ instance: InstanceReader) -> ZulipSettings? { instance.zulip() }
     static func host(
-        _ instance: InstanceConfiguration, _ settings: ZulipSettings, in configuration: RelayConfiguration,
-        on context: HostingContext, replacing old: (any HostedInstance)?
+        _ settings: ZulipSettings, _ making: InstanceMaking
     ) throws(CommandFailure) -> any HostedInstance {
-        try ZulipInstance(instance, settings, of: configuration, on: context)
+        try ZulipInstance(settings, making)
     }
     static var commands: ProtocolCommands {
         ProtocolCommands(

@@ -35,22 +35,17 @@ enum ToyProtocol: HostedProtocol {
     static var commands: ProtocolCommands { ProtocolCommands(keys: [KeysNewToyCommand.self]) }
 
     static func host(
-        _ instance: InstanceConfiguration, _ settings: ToySettings, in configuration: RelayConfiguration,
-        on context: HostingContext, replacing old: (any HostedInstance)?
+        _ settings: ToySettings, _ making: InstanceMaking
     ) throws(CommandFailure) -> any HostedInstance {
         let key = try CredentialCache.read(settings.keyFile).trimmed
+        let context = making.context
         let relay = ToyRelay(
-            instance: instance.name, bundle: settings.bundle ?? "", title: settings.title,
-            registry: context.registry,
-            world: context.world)
-        let reception = Reception(
-            relay, of: instance.name, intake: context.delivery.intake,
-            pushesPerMinute: configuration.limits.pushesPerMinute ?? 0,
-            tolls: context.delivery.tolls(of: instance.name))
-        let kept = (old as? ToyInstance)?.ear
+            instance: making.name, bundle: settings.bundle ?? "", title: settings.title,
+            registry: context.registry, world: context.world)
+        let kept = (making.old as? ToyInstance)?.ear
         return ToyInstance(
-            name: instance.name, publicKeys: [key.reveal { String(decoding: $0, as: UTF8.self) }],
-            reception: reception,
+            name: making.name, publicKeys: [key.reveal { String(decoding: $0, as: UTF8.self) }],
+            reception: making.reception(relay),
             ear: kept?.bell == settings.bell ? kept : settings.bell.map { ToyEar($0, group: context.group) })
     }
 
