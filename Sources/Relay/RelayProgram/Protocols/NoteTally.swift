@@ -1,19 +1,24 @@
 import PushModel
 import Synchronization
+import WireFormats
 
 /// How often an instance's role has noted each of some codes since the process began, for its statistics. It
 /// outlives a reload.
 final class NoteTally: Sendable {
-    let began: ContinuousClock.Instant
+    private let began: ContinuousClock.Instant
+    private let world: World
     private let codes: [String]
     private let counts: Mutex<[Int]>
 
     /// - Parameter codes: a handful; others are not counted.
-    init(of codes: [String], began: ContinuousClock.Instant) {
-        self.began = began
+    init(of codes: [String], _ world: World) {
+        (self.world, began) = (world, world.instant())
         self.codes = codes
         counts = Mutex(Array(repeating: 0, count: codes.count))
     }
+
+    /// Whole seconds since it began.
+    var uptime: Int { Int((world.instant() - began).components.seconds) }
 
     func count(_ note: NoteCode) {
         guard let place = codes.firstIndex(of: note.text) else { return }
@@ -26,4 +31,11 @@ final class NoteTally: Sendable {
             zip(codes, counts).reduce(0) { wanted.contains($1.0) ? $0 + $1.1 : $0 }
         }
     }
+}
+
+/// An instance whose counts an operator may read.
+protocol CountingInstance: HostedInstance {
+    var tally: NoteTally { get }
+    /// Writes what it counts, behind its name and its uptime.
+    func statistics(into json: inout JSONWriter)
 }

@@ -12,20 +12,18 @@ extension SessionInstance {
     /// here (docs/conformance/session.md).
     func statistics(into json: inout JSONWriter) {
         let link = self.link
-        json.member("uptime", uptimeSeconds)
-        json.member("notifications", link.received)
-        json.member("notified", tally("session.notified"))
-        json.member("subscription", tally("session.subscribed"))
-        json.member("sub_renew", tally("session.renewed"))
-        json.member("unsubscribed", tally("session.unsubscribed"))
+        json.counts([
+            ("notifications", link.received), ("notified", tally("session.notified")),
+            ("subscription", tally("session.subscribed")), ("sub_renew", tally("session.renewed")),
+            ("unsubscribed", tally("session.unsubscribed"))
+        ])
         json.beginObject("subscriptions")
         json.member("total", link.watches)
         json.endObject()
-        json.member("connections", link.connected)
-        json.member("pending_connections", link.dialling)
-        json.member("snodes", link.nodes)
-        json.member("snodes_ours", link.ours)
-        json.member("swarms", link.swarms)
+        json.counts([
+            ("connections", link.connected), ("pending_connections", link.dialling),
+            ("snodes", link.nodes), ("snodes_ours", link.ours), ("swarms", link.swarms)
+        ])
         json.member("block_hash", link.blockHash)
         json.member("block_height", Int64(clamping: link.height))
         json.member("oxend", link.isDaemonConnected)

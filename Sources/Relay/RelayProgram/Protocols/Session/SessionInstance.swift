@@ -9,7 +9,7 @@ import WireFormats
 
 /// One Session instance: a face at listeners, and a link to the swarm. A reload changes the face at once, and
 /// drops no connection to a storage node unless oxend is another one.
-final class SessionInstance: HostedInstance {
+final class SessionInstance: CountingInstance {
     let name: ConfiguredName
     let tally: NoteTally
     private let onion: X25519KeyPair
@@ -22,17 +22,15 @@ final class SessionInstance: HostedInstance {
     /// Whether the link is that of the instance before, which goes on.
     private let goesOn: Bool
     private let subscribed: Bell
-    private let world: World
 
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
     init(_ settings: SessionSettings, _ making: InstanceMaking) throws(CommandFailure) {
         let (context, old) = (making.context, making.old as? SessionInstance)
         name = making.name
-        world = context.world
         onion = try SessionKeyFile.read(settings.onionKeyFile)
         core = try SessionKeyFile.core(
             name, state: making.configuration.state, isRehearsal: context.isRehearsal, context.world)
-        let tally = old?.tally ?? NoteTally(of: Self.countedNotes, began: context.world.instant())
+        let tally = old?.tally ?? NoteTally(of: Self.countedNotes, context.world)
         let relay = SessionRelay(
             instance: name, apps: Self.apps(settings, making.configuration), policy: settings.policy,
             registry: context.registry, seen: old?.relay.seen ?? SeenNotices(),
@@ -80,7 +78,6 @@ final class SessionInstance: HostedInstance {
     var face: (any HTTPFace)? { sessionFace }
     var override: (@Sendable (Answer) -> Outcome?)? { { SessionRelay.override($0) } }
     var link: SwarmStatistics { ingress.statistics }
-    var uptimeSeconds: Int { Int((world.instant() - tally.began).components.seconds) }
 
     func takeForce() -> [any InstanceService] {
         if goesOn { ingress.adopt(take: post.take) }

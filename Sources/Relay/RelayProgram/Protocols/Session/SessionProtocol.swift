@@ -17,11 +17,7 @@ enum SessionProtocol: HostedProtocol {
         try SessionInstance(settings, making)
     }
     static func calls(_ instances: DeskInstances) -> [AdminCall] {
-        [
-            .statistics("/session/statistics", of: instances) { (instance: SessionInstance, json) in
-                instance.statistics(into: &json)
-            }
-        ]
+        [.statistics("/session/statistics", of: SessionInstance.self, instances)]
     }
     static var commands: ProtocolCommands {
         ProtocolCommands(keys: [KeysNewSessionCommand.self], device: [DeviceSessionCommand.self])

@@ -8,7 +8,7 @@ import WebClient
 
 /// One Status instance: it listens at a Waku node, and answers there. A reload that keeps key and node ends
 /// nothing that is under way.
-final class StatusInstance: HostedInstance {
+final class StatusInstance: CountingInstance {
     let name: ConfiguredName
     let tally: NoteTally
     private let settings: StatusInstanceSettings
@@ -20,7 +20,6 @@ final class StatusInstance: HostedInstance {
     private let outlet: WakuOutlet
     private let ingress: WakuIngress
     private let link: StatusLink
-    private let world: World
 
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
     init(_ settings: StatusInstanceSettings, _ making: InstanceMaking) throws(CommandFailure) {
@@ -28,11 +27,11 @@ final class StatusInstance: HostedInstance {
         let (name, identity) = (making.name, try StatusKeyFile.read(settings.keyFile))
         (self.name, self.identity) = (name, identity)
         self.settings = settings
-        (world, heardSince) = (context.world, old?.heardSince ?? context.world.now())
+        heardSince = old?.heardSince ?? context.world.now()
         guard let peer = settings.waku, let node = WakuNode(peer.url.text) else {
             throw CommandFailure(.configuration, "instances.\(name): waku is no address of a node.")
         }
-        let tally = old?.tally ?? NoteTally(of: Self.countedNotes, began: context.world.instant())
+        let tally = old?.tally ?? NoteTally(of: Self.countedNotes, context.world)
         var policy = settings.policy
         // Without apps a gateway has the credentials, and knows what may register.
         policy.servedTopics =
@@ -98,7 +97,6 @@ final class StatusInstance: HostedInstance {
     var waku: WakuStatistics { ingress.statistics }
     /// Times that the store was asked for a topic's keys.
     var topicReads: Int { link.topics.reads }
-    var uptimeSeconds: Int { Int((world.instant() - tally.began).components.seconds) }
 
     func takeForce() -> [any InstanceService] {
         ingress.adopt(take: post.take)

@@ -18,11 +18,7 @@ enum StatusProtocol: HostedProtocol {
         try StatusInstance(settings, making)
     }
     static func calls(_ instances: DeskInstances) -> [AdminCall] {
-        [
-            .statistics("/status/statistics", of: instances) { (instance: StatusInstance, json) in
-                instance.statistics(into: &json)
-            }
-        ]
+        [.statistics("/status/statistics", of: StatusInstance.self, instances)]
     }
     static var commands: ProtocolCommands {
         ProtocolCommands(keys: [KeysNewStatusCommand.self], device: [DeviceStatusCommand.self])

@@ -37,15 +37,15 @@ extension AdminCall {
 
 extension AdminCall {
     /// `GET` of what an instance of a kind counts; `?instance=` names it where there are several.
-    static func statistics<Instance: HostedInstance>(
-        _ path: String, of instances: DeskInstances,
-        _ write: @escaping @Sendable (Instance, inout JSONWriter) -> Void
+    static func statistics<Instance: CountingInstance>(
+        _ path: String, of _: Instance.Type, _ instances: DeskInstances
     ) -> AdminCall {
         .desk(path, changes: false) { inbound throws(DeskRefusal) in
             let instance = try instances.part(inbound.members["instance"]) { $0 as? Instance }.part
             return JSONWriter.object { json in
                 json.member("instance", instance.name.text)
-                write(instance, &json)
+                json.member("uptime", instance.tally.uptime)
+                instance.statistics(into: &json)
             }
         }
     }
