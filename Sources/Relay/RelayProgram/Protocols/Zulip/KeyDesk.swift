@@ -16,9 +16,9 @@ struct KeyDesk: Sendable {
     private func list(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let (name, instance) = try instances.part(inbound.members["instance"]) { $0 as? ZulipInstance }
         let uses = try await stored { () throws(StoreError) in
-            try await instance.book.uses(of: instance.publicKeys)
+            try await instance.servers.uses(of: instance.publicKeys)
         }
-        let now = instance.now()
+        let now = instance.servers.now()
         return JSONWriter.object { json in
             json.member("instance", name.text)
             json.objects("keys", uses) { use, json in

@@ -59,7 +59,7 @@ struct RealmDesk: Sendable {
     private func servers(
         _ name: String?
     ) throws(DeskRefusal) -> (name: ConfiguredName, part: ZulipServers) {
-        try instances.part(name) { ($0 as? ZulipInstance)?.book }
+        try instances.part(name) { ($0 as? ZulipInstance)?.servers }
     }
 
     private static func realm(_ text: String?) throws(DeskRefusal) -> UUIDText {

@@ -6,11 +6,13 @@ import WebClient
 import ZulipPush
 
 /// One Zulip instance: a face at listeners over the relay's role, and the servers that have signed up.
-struct ZulipInstance: HostedInstance {
+final class ZulipInstance: HostedInstance {
     let name: ConfiguredName
     let publicKeys: [String]
-    private let servers: ZulipServers
-    private let keyNote = KeyRecording()
+    /// With realms, devices and keys, for the operator's calls.
+    let servers: ZulipServers
+    /// The keys of the instance's file stand in the store.
+    private let areKeysNoted = Atomic(false)
     private let zulipFace: ZulipFace
 
     /// - Throws: `CommandFailure` that names the file of the keys.
@@ -22,7 +24,7 @@ struct ZulipInstance: HostedInstance {
         servers = ZulipServers(name, context.registry, world: context.world)
         let relay = ZulipRelay(
             instance: name, bouncerKeys: keys, admission: settings.signUp, registry: context.registry,
-            web: context.web, mailDomains: settings.mxLookup ? MailExchanges(resolver: .system) : nil,
+            web: context.web, mailDomains: settings.mxLookup ? MailExchangeResolver.system : nil,
             fallbacks: Self.fallbacks(making.apps), defaultAppID: settings.defaultBundle,
             replyDeadline: context.spans.zulipReply, charge: making.charge, world: context.world)
         zulipFace = ZulipFace(
@@ -43,16 +45,13 @@ struct ZulipInstance: HostedInstance {
     var override: (@Sendable (Answer) -> Outcome?)? { { ZulipRelay.override($0) } }
     var face: (any HTTPFace)? { zulipFace }
     var origins: (any OriginControl)? { servers }
-    /// Realms and devices, for the operator's calls.
-    var book: ZulipServers { servers }
-    func now() -> UnixTime { servers.now() }
 
     /// What servers that left have left behind; and first, after a start and a reload, since when keys stand
     /// in the file.
     func sweep() async throws(StoreError) -> Bool {
-        if keyNote.isDue {
+        if !areKeysNoted.load(ordering: .relaxed) {
             try await servers.noteKeys(publicKeys)
-            keyNote.isDue = false
+            areKeysNoted.store(true, ordering: .relaxed)
         }
         return try await servers.sweep() > 0
     }
@@ -63,21 +62,10 @@ struct ZulipInstance: HostedInstance {
     }
 }
 
-/// Whether the keys of an instance's file are still to be noted in the store.
-private final class KeyRecording: Sendable {
-    private let due = Mutex(true)
-    var isDue: Bool {
-        get { due.withLock(\.self) }
-        set { due.withLock { $0 = newValue } }
-    }
-}
-
 /// What the relay asks about the domain of a contact mail.
-private struct MailExchanges: MailDomains {
-    let resolver: MailExchangeResolver
-
+extension MailExchangeResolver: MailDomains {
     func takesMail(_ domain: String) async -> Bool? {
-        switch await resolver.exchange(of: domain) {
+        switch await exchange(of: domain) {
         case .present: true
         case .absent: false
         case .unknown: nil
