@@ -107,6 +107,6 @@ extension AdminListenerOptions {
     fileprivate func keys(
         of place: InstanceOption, _ shell: Shell
     ) async throws(CommandFailure) -> JSONValue {
-        try await ask(KeyDesk.path, query: [("instance", place.instance)], shell)
+        try await ask(ZulipDesk.keysPath, query: [("instance", place.instance)], shell)
     }
 }

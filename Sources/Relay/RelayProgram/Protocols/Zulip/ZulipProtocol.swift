@@ -22,8 +22,6 @@ enum ZulipProtocol: HostedProtocol {
             forget: [ForgetRealmCommand.self, ForgetDeviceCommand.self],
             device: [DeviceZulipCommand.self])
     }
-    static func calls(_ instances: DeskInstances) -> [AdminCall] {
-        RealmDesk(instances: instances).calls + KeyDesk(instances: instances).calls
-    }
+    static func calls(_ instances: DeskInstances) -> [AdminCall] { ZulipDesk(instances: instances).calls }
     static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { ZulipDemo(on: stage) }
 }

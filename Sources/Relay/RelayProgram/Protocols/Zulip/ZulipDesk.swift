@@ -4,28 +4,32 @@ import PushModel
 import WireFormats
 import ZulipPush
 
-/// The operator's calls about realms and their devices at the admin listener:
+/// The operator's calls about realms, their devices and the instance's keys at the admin listener:
 /// `GET /why/realm?realm=UUID&instance=NAME`, `GET /why/device?realm=UUID&token_id=ID` (or `&device_id=N`),
-/// `POST /forget/realm` and `/forget/device`. Times are milliseconds of Unix time.
-struct RealmDesk: Sendable {
-    static let path = "/why/realm"
+/// `POST /forget/realm` and `/forget/device`, `GET /keys/zulip?instance=NAME`. Of keys the public halves
+/// alone; times are milliseconds of Unix time.
+struct ZulipDesk: Sendable {
+    static let realmPath = "/why/realm"
     static let devicePath = "/why/device"
     static let forgetRealmPath = "/forget/realm"
     static let forgetDevicePath = "/forget/device"
+    static let keysPath = "/keys/zulip"
 
     let instances: DeskInstances
 
     var calls: [AdminCall] {
         [
-            .desk(Self.path, changes: false, why), .desk(Self.devicePath, changes: false, whyDevice),
+            .desk(Self.realmPath, changes: false, whyRealm),
+            .desk(Self.devicePath, changes: false, whyDevice),
             .desk(Self.forgetRealmPath, changes: true, forgetRealm),
-            .desk(Self.forgetDevicePath, changes: true, forgetDevice)
+            .desk(Self.forgetDevicePath, changes: true, forgetDevice),
+            .desk(Self.keysPath, changes: false, keys)
         ]
     }
 
     // MARK: Realms
 
-    private func why(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
+    private func whyRealm(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let query = inbound.members
         let (name, servers) = try servers(query["instance"])
         let realm = try Self.realm(query["realm"])
@@ -119,5 +123,27 @@ struct RealmDesk: Sendable {
                 "A device is named by realm, a UUID, and by token_id, 12 characters, or device_id, a number.")
         }
         return (realm, device)
+    }
+
+    // MARK: Keys
+
+    private func keys(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
+        let (name, instance) = try instances.part(inbound.members["instance"]) { $0 as? ZulipInstance }
+        let uses = try await stored { () throws(StoreError) in
+            try await instance.servers.uses(of: instance.publicKeys)
+        }
+        let now = instance.servers.now()
+        return JSONWriter.object { json in
+            json.member("instance", name.text)
+            json.objects("keys", uses) { use, json in
+                json.member("public_key", use.publicKey)
+                json.optional("since", use.since?.milliseconds)
+                json.member("recent", use.count(within: ZulipLimits.keyUseDays, of: now))
+                json.objects("days", use.days) { day, json in
+                    json.member("day", day.day.milliseconds)
+                    json.member("registrations", day.count)
+                }
+            }
+        }
     }
 }
