@@ -34,13 +34,8 @@ enum BouncerKeysFile: WrittenSecretFile {
         for (publicText, privateText) in try members(bytes) {
             let publicKey = try decode(publicText)
             let pair: X25519KeyPair
-            do {
-                pair = try X25519KeyPair(privateKey: try decode(privateText))
-            } catch {
-                throw .badKey
-            }
-            let isPair = publicKey.reveal { $0.elementsEqual(pair.publicKey) }
-            guard isPair else { throw .pairsDoNotMatch }
+            do { pair = try X25519KeyPair(privateKey: try decode(privateText)) } catch { throw .badKey }
+            guard publicKey.reveal({ $0.elementsEqual(pair.publicKey) }) else { throw .pairsDoNotMatch }
             guard seen.insert(pair.publicKey).inserted else { throw .repeatedKey }
             pairs.append(pair)
         }

@@ -69,16 +69,14 @@ extension BouncerKeysFile {
     static func path(
         _ instance: String?, _ configuration: RelayConfiguration
     ) throws(CommandFailure) -> String {
-        let instances = configuration.instances.filter { $0.zulip != nil }
-        guard let instance else {
-            guard instances.count == 1, let file = instances.first?.zulip?.keysFile else {
-                throw CommandFailure(
-                    .usage, "There are several Zulip instances, or none; say which one with --instance.")
-            }
-            return file
-        }
-        guard let file = instances.first(where: { $0.name.text == instance })?.zulip?.keysFile else {
-            throw CommandFailure(.usage, "The configuration has no Zulip instance of that name.")
+        let files = configuration.instances.filter { instance == nil || $0.name.text == instance }
+            .compactMap { $0.zulip?.keysFile }
+        guard files.count == 1, let file = files.first else {
+            throw CommandFailure(
+                .usage,
+                instance == nil
+                    ? "There are several Zulip instances, or none; say which one with --instance."
+                    : "The configuration has no Zulip instance of that name.")
         }
         return file
     }
