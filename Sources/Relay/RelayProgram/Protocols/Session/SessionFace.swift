@@ -10,6 +10,7 @@ struct SessionFace: HTTPFace {
     /// A larger body is answered away from the event loops: it holds several elements, and each costs two
     /// verifications.
     private static let bytesOnLoop = 2 << 10
+    private static let onionTag = 1
 
     private let reception: Reception<SessionRelay>
     private let conversation: SessionConversation
@@ -37,52 +38,43 @@ struct SessionFace: HTTPFace {
     var routes: [HTTPRoute] {
         endpoints.map { endpoint in
             HTTPRoute(
-                .exact(endpoint.rawValue), bodyLimitBytes: endpoint.bodyLimitBytes, tag: Self.tag(endpoint))
+                .exact(endpoint.rawValue), bodyLimitBytes: endpoint.bodyLimitBytes,
+                tag: endpoint == .onion ? Self.onionTag : 0)
         }
-    }
-
-    private static func tag(_ endpoint: SessionEndpoint) -> Int {
-        switch endpoint {
-        case .subscribe: 0
-        case .unsubscribe: 1
-        case .onion: 2
-        }
-    }
-
-    private static func endpoint(_ tag: Int) -> SessionEndpoint {
-        tag == 2 ? .onion : tag == 1 ? .unsubscribe : .subscribe
     }
 
     func respond(to inbound: HTTPInbound) async -> HTTPOutbound {
-        if let refusal = judge(head: inbound) { return refusal }
-        guard inbound.body.readableBytes > Self.bytesOnLoop else { return await answer(inbound) }
-        return await withTaskExecutorPreference(globalConcurrentExecutor) { await answer(inbound) }
-    }
-
-    func judge(head: HTTPInbound) -> HTTPOutbound? {
-        do throws(SessionError) {
-            _ = try SessionEndpoint.find(method: head.method.rawValue, path: head.path, in: endpoints)
-            return nil
-        } catch {
-            var answer = HTTPOutbound.text(error.code == .wrongMethod ? 405 : 404, error.sentence)
-            if !error.allowedMethods.isEmpty {
-                answer.headers = [(name: "allow", value: error.allowedMethods.joined(separator: ", "))]
-            }
-            return answer
+        let endpoint: SessionEndpoint
+        do throws(SessionError) { endpoint = try find(inbound) } catch { return Self.unfound(error) }
+        guard inbound.body.readableBytes > Self.bytesOnLoop else { return await answer(inbound, at: endpoint) }
+        return await withTaskExecutorPreference(globalConcurrentExecutor) {
+            await answer(inbound, at: endpoint)
         }
     }
 
+    func judge(head: HTTPInbound) -> HTTPOutbound? {
+        do throws(SessionError) { _ = try find(head) } catch { return Self.unfound(error) }
+        return nil
+    }
+
+    private func find(_ head: HTTPInbound) throws(SessionError) -> SessionEndpoint {
+        try SessionEndpoint.find(method: head.method.rawValue, path: head.path, in: endpoints)
+    }
+
+    private static func unfound(_ error: SessionError) -> HTTPOutbound {
+        var answer = HTTPOutbound.text(error.code == .wrongMethod ? 405 : 404, error.sentence)
+        if !error.allowedMethods.isEmpty {
+            answer.headers = [(name: "allow", value: error.allowedMethods.joined(separator: ", "))]
+        }
+        return answer
+    }
+
     func refuse(_ refusal: IngressRefusal, tag: Int) -> HTTPOutbound {
-        guard refusal == .bodyTooLarge, Self.endpoint(tag) != .onion else { return plainRefusal(refusal) }
-        return Self.refusal(SessionError(.bodyTooLarge))
+        guard refusal == .bodyTooLarge, tag != Self.onionTag else { return plainRefusal(refusal) }
+        return HTTPOutbound(200, .json, CallReply.body(SessionError(.bodyTooLarge)))
     }
 
-    private static func refusal(_ error: SessionError) -> HTTPOutbound {
-        HTTPOutbound(200, .json, CallReply.body(error))
-    }
-
-    private func answer(_ inbound: HTTPInbound) async -> HTTPOutbound {
-        let endpoint = Self.endpoint(inbound.tag)
+    private func answer(_ inbound: HTTPInbound, at endpoint: SessionEndpoint) async -> HTTPOutbound {
         if let toll = SessionConversation.toll(of: endpoint, from: inbound.client), charge(toll) != nil {
             reception.count(SessionConversation.tolled)
             return plainRefusal(.clientShare)
