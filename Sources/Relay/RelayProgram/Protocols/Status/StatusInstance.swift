@@ -17,6 +17,8 @@ final class StatusInstance: CountingInstance {
     private let heardSince: UnixTime
     private let relay: StatusRelay
     private let post: StatusPost
+    /// What has the credentials; `nil`: our own lanes deliver.
+    private let gateway: GorushGateway?
     private let outlet: WakuOutlet
     private let ingress: WakuIngress
     private let link: StatusLink
@@ -59,12 +61,14 @@ final class StatusInstance: CountingInstance {
             ?? WakuOutlet(
                 name: name, node: node, web: Self.web(to: peer, on: context), limits: context.spans.waku,
                 world: context.world, metrics: context.metrics)
+        let gateway = settings.gorush.map { peer in
+            GorushGateway(peer.url.text, web: Self.web(to: peer, on: context), of: name, on: context)
+        }
         let post = StatusPost(
             StatusConversation(
                 with: relay, heardSince: heardSince, clockSlack: WakuLimits.timestampSlack),
-            reception, topics: topics, share: share,
-            gateway: settings.gorush.map { Self.gateway($0, on: context) }, outlet: outlet, on: context)
-        (self.outlet, self.post) = (outlet, post)
+            reception, topics: topics, share: share, gateway: gateway, outlet: outlet, on: context)
+        (self.outlet, self.post, self.gateway) = (outlet, post, gateway)
         let ingress =
             linked?.ingress
             ?? WakuIngress(
@@ -74,13 +78,6 @@ final class StatusInstance: CountingInstance {
         link =
             before?.link
             ?? StatusLink(topics, share: share, ingress: ingress, limits: limits, world: context.world)
-    }
-
-    private static func gateway(
-        _ peer: StatusInstanceSettings.Peer, on context: HostingContext
-    ) -> GorushGateway {
-        GorushGateway(
-            url: peer.url.text, web: web(to: peer, on: context), deadline: context.spans.statusHost.gateway)
     }
 
     /// One that trusts the peer's own authority as well goes through no proxy: such a host is the operator's.
@@ -109,16 +106,16 @@ final class StatusInstance: CountingInstance {
 
     /// Of this process's node; the others say their own.
     var troubles: [Alert] {
-        let (waku, gateway) = (waku, post.gatewayFailures)
+        let (waku, failures) = (waku, gateway?.failures ?? 0)
         return (waku.missed > 0 ? [.messagesMissed(name, waku.missed)] : [])
             + (waku.refused > 0 ? [.answersRefused(name, waku.refused)] : [])
-            + (gateway > 0 ? [.gatewayFailing(name, gateway)] : [])
+            + (failures > 0 ? [.gatewayFailing(name, failures)] : [])
     }
 
     func isProven(over subject: Alert.Subject) -> Bool {
         switch subject.kind {
         case .answersRefused: waku.published > 0
-        case .gatewayFailing: !post.hasGateway || post.gatewayHasTaken
+        case .gatewayFailing: gateway?.hasTaken ?? true
         default: true
         }
     }

@@ -1,7 +1,6 @@
 import Delivery
 import PushModel
 import StatusPush
-import Synchronization
 import WakuIngress
 
 /// What the node hands on, on its way into the relay, and what goes back: takes the steps of each message's
@@ -9,7 +8,6 @@ import WakuIngress
 final class StatusPost: Sendable {
     private typealias Step = StatusConversation.Step
 
-    let name: ConfiguredName
     private let conversation: StatusConversation
     private let reception: Reception<StatusRelay>
     private let topics: StatusTopics
@@ -19,19 +17,13 @@ final class StatusPost: Sendable {
     private let registry: any Registry
     private let world: World
     private let outcomes: WordMeter
-    private let gatewayCalls: WordMeter
     private let reportWithin: Duration
-    private let gatewayFaults: Mutex<FaultRun>
-    /// The gateway has taken a call since this post was made.
-    private let gatewayTook = Atomic<Bool>(false)
-    private let badTokens = Mutex(BadTokenTrust())
 
     /// - Parameter outlet: where answers are published.
     init(
         _ conversation: StatusConversation, _ reception: Reception<StatusRelay>, topics: StatusTopics,
         share: StatusShare, gateway: GorushGateway?, outlet: WakuOutlet, on context: HostingContext
     ) {
-        name = reception.instance
         self.conversation = conversation
         self.reception = reception
         self.topics = topics
@@ -40,11 +32,9 @@ final class StatusPost: Sendable {
         self.outlet = outlet
         registry = context.registry
         world = context.world
-        outcomes = WordMeter("sealbell_status_messages_total", by: "outcome", of: name, context.metrics)
-        gatewayCalls = WordMeter(
-            "sealbell_status_gateway_calls_total", by: "outcome", of: name, context.metrics)
+        outcomes = WordMeter(
+            "sealbell_status_messages_total", by: "outcome", of: reception.instance, context.metrics)
         reportWithin = context.spans.statusHost.report
-        gatewayFaults = Mutex(FaultRun(context.spans.statusHost.gatewayFaults))
     }
 
     /// Takes one message in, and answers it. When this returns, its pushes stand in the store, and the answer
@@ -93,10 +83,8 @@ final class StatusPost: Sendable {
             return handover.settled(failed: Set(handover.pushes.indices), dead: [])
         }
         let end = world.instant() + reportWithin
-        let (failures, outcomes) = await gateway.send(handover.pushes)
-        for outcome in outcomes { take(outcome) }
-        let dead = badTokens.withLock { $0.dead(failures, among: handover.pushes) }
-        let changes = handover.changes(failed: failures.failed, dead: dead)
+        let (failed, dead) = await gateway.send(handover.pushes)
+        let changes = handover.changes(failed: failed, dead: dead)
         // All at once, so that they share commits: the sender waits. What a store that fails leaves, the
         // conversation says.
         await withDiscardingTaskGroup { group in
@@ -105,34 +93,12 @@ final class StatusPost: Sendable {
         if let change = changes.reopening {
             await reception.undo([change], bytes: handover.bytes, until: end)
         }
-        return handover.settled(failed: failures.failed, dead: dead)
+        return handover.settled(failed: failed, dead: dead)
     }
 
     private func publish(_ publication: StatusConversation.Publication) async -> Step {
         guard let message = publication.sealed() else { return publication.failed() }
         do throws(WakuError) { try await outlet.publish(message) } catch { return publication.failed() }
         return publication.published()
-    }
-
-    // MARK: Counting
-
-    var hasGateway: Bool { gateway != nil }
-    var gatewayHasTaken: Bool { gatewayTook.load(ordering: .relaxed) }
-
-    /// Calls in a row that the gateway did not take; 0: too few to tell of.
-    var gatewayFailures: Int { gatewayFaults.withLock { $0.told(at: world.instant()) } }
-
-    private func take(_ outcome: GorushCall.Outcome) {
-        let now = world.instant()
-        gatewayFaults.withLock { faults in
-            switch outcome {
-            // What it refuses are tokens, dead ones for the most part: it works.
-            case .taken, .refused:
-                faults.succeeded()
-                gatewayTook.store(true, ordering: .relaxed)
-            case .failed, .unreachable: faults.failed(at: now)
-            }
-        }
-        gatewayCalls.count(outcome.rawValue)
     }
 }
