@@ -22,4 +22,13 @@ struct InstanceReader {
     func app(named text: LocatedText) -> ConfiguredName? {
         context.references([text], to: appNames, "app").first
     }
+
+    /// The same of an app that the instance serves.
+    func ownApp(named text: LocatedText) -> ConfiguredName? {
+        guard let app = app(named: text) else { return nil }
+        if apps.contains(app) { return app }
+        context.fault(
+            .conflict, text.path, text.source, "This app is not among the instance's apps; add it there.")
+        return nil
+    }
 }

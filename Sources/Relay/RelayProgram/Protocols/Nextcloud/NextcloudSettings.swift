@@ -78,14 +78,8 @@ extension InstanceReader {
         guard let entries = cursor.cursor("clients", keys: nil) else { return [:] }
         var clients: [String: ConfiguredName] = [:]
         for entry in entries.named() {
-            guard let text = entries.text(entry.name.text), let app = app(named: text) else { continue }
-            guard apps.contains(app) else {
-                context.fault(
-                    .conflict, text.path, text.source,
-                    "This app is not among the instance's apps; add it there.")
-                continue
-            }
-            clients[entry.name.text] = app
+            guard let text = entries.text(entry.name.text) else { continue }
+            clients[entry.name.text] = ownApp(named: text)
         }
         return clients
     }

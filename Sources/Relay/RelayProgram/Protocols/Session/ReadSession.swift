@@ -65,11 +65,7 @@ extension InstanceReader {
                 entries.fault(.badValue, word, Self.unknown(word))
                 continue
             }
-            guard let text = entries.text(word), let app = app(named: text) else { continue }
-            guard apps.contains(app) else {
-                entries.fault(.conflict, word, "This app is not among the instance's apps; add it there.")
-                continue
-            }
+            guard let text = entries.text(word), let app = ownApp(named: text) else { continue }
             guard serves(app, service) else {
                 entries.fault(.conflict, word, Self.unserved(app, service))
                 continue

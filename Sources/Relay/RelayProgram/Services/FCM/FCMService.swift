@@ -55,12 +55,8 @@ extension InstanceReader {
             }
             return capable.first
         }
-        guard let name = app(named: text) else { return nil }
-        if !apps.contains(name) {
-            cursor.fault(.conflict, "fcm_app", "This app is not among the instance's apps; add it there.")
-        } else if !hasFCM(name) {
-            cursor.fault(.conflict, "fcm_app", "This app has no fcm section.")
-        }
+        guard let name = ownApp(named: text) else { return nil }
+        if !hasFCM(name) { cursor.fault(.conflict, "fcm_app", "This app has no fcm section.") }
         return name
     }
 }
