@@ -23,6 +23,10 @@ package struct DeliveryObserver: Sendable {
     /// nobody listens, and nothing is made for anybody.
     package var attempted: (@Sendable (Attempt) -> Void)?
 
+    /// What a push to a registration met, by the digest under which the store has it. Called under a lane's
+    /// lock for each answer, so it must be quick and ask the lane nothing; `nil`: nobody counts.
+    package var counted: (@Sendable (Digest16, RegistrationEvent, Reason, UnixTime) -> Void)?
+
     package init(
         laneHalted: @escaping @Sendable (LaneName, Breaker.Cause, Reason) -> Void,
         laneResumed: @escaping @Sendable (LaneName) -> Void,

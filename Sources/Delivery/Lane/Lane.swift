@@ -143,7 +143,12 @@ final class Lane<P: Provider>: LaneHandle {
 
     func handBack(_ handsBack: Bool) { change { $0.handBack(handsBack) } }
 
-    func revoke(_ pushes: Set<PushID>) { state.withLock { $0.revoke(pushes) } }
+    func revoke(_ pushes: Set<PushID>) {
+        let ended = state.withLock { $0.revoke(pushes) }
+        guard let counted = core.observer.counted, !ended.isEmpty else { return }
+        let now = core.world.now()
+        for record in ended { counted(record, .replaced, .ok, now) }
+    }
 
     func keep(_ pushes: [OwedPush], term: Int) -> [OwedPush] {
         state.withLock { $0.rowsUnderWay.keep(pushes, term: term) }
@@ -325,11 +330,26 @@ final class Lane<P: Provider>: LaneHandle {
     /// to memory and left it at once could reach the store in the wrong order, and its row would say that we
     /// hold it when we do not.
     private func settle(_ actions: inout LaneState.Actions) {
+        if actions.custodyEnded > 0 { countExpired(actions) }
         for index in actions.settle.indices {
             guard let again = actions.settle[index].again else { continue }
             actions.settle[index].again = Settler.Return(again.entry, to: self)
         }
         core.settler.add(actions.settle)
+    }
+
+    /// An event in which custody ends settles no push in another way.
+    private func countExpired(_ actions: LaneState.Actions) {
+        guard let counted = core.observer.counted else { return }
+        let now = core.world.now()
+        for index in actions.settle.indices {
+            let settlement = actions.settle[index].settlement
+            guard let record = settlement.push.record else { continue }
+            switch settlement.step {
+            case .settle, .withdraw: counted(record, .expired, .custodyEnded, now)
+            case .retry, .park: break
+            }
+        }
     }
 
     private func refillLoop() async {

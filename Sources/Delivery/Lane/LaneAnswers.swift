@@ -119,7 +119,12 @@ extension LaneState {
     }
 
     /// Pushes that have ended with their registrations are not sent any more.
-    mutating func revoke(_ pushes: Set<PushID>) { memory.revoke(pushes) }
+    ///
+    /// - Returns: the registrations of those that waited here.
+    @discardableResult
+    mutating func revoke(_ pushes: Set<PushID>) -> [Digest16] {
+        memory.revoke(pushes).compactMap(\.push.record)
+    }
 
     /// Such a push has ended there.
     mutating func ended(moved entry: LaneQueue.Entry) -> Actions {

@@ -93,17 +93,22 @@ extension Lane {
     ) -> Bool {
         let (entry, answer) = (heard.entry, heard.answer)
         var endsRegistration = false
+        var event: RegistrationEvent?
         let next = state.answered(
             heard, outcome: outcome, at: moment, limits: core.limits,
             withdrawal: { withdrawal(of: entry, answer, $0) },
             further: { judged in
                 endsRegistration = !judged.feedback.isEmpty
+                event = judged.event(of: outcome)
                 let unlearned = core.unlearned(of: entry.push, judged)
                 let proof = proof(of: answer, to: entry.push, at: moment.now)
                 // Nearly always nothing, and joining is not free.
                 return unlearned.isEmpty && proof.isEmpty ? learned : learned + unlearned + proof
             }, &actions)
         core.observer.attempted?(Attempt(entry.push, answer, outcome, next, at: moment.now))
+        if let event, let record = entry.push.record {
+            core.observer.counted?(record, event, answer.reason, moment.now)
+        }
         return endsRegistration
     }
 

@@ -20,17 +20,22 @@ extension Lane {
         let (moment, random) = (moment, core.world.random())
         if outcome.isAccepted { meter.accepted(entry.push, at: moment.now) }
         var endsRegistration = false
+        var event: RegistrationEvent?
         change { [learned, isElsewhere] state in
             let (next, actions) = state.heardLate(
                 entry, answer, outcome: isElsewhere ? nil : outcome, at: moment, random: random,
                 limits: core.limits
             ) { judged in
                 endsRegistration = !judged.feedback.isEmpty
+                event = judged.event(of: outcome)
                 return learned + core.unlearned(of: entry.push, judged)
                     + proof(of: answer, to: entry.push, at: moment.now)
             }
             if let next {
                 core.observer.attempted?(Attempt(entry.push, answer, outcome, next, at: moment.now))
+            }
+            if let event, let record = entry.push.record {
+                core.observer.counted?(record, event, answer.reason, moment.now)
             }
             return actions
         }

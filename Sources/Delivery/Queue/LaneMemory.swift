@@ -146,7 +146,9 @@ struct LaneMemory: Sendable {
     }
 
     /// Lets go of what has ended elsewhere.
-    mutating func revoke(_ pushes: Set<PushID>) { _ = queue.remove { pushes.contains($0.push.id) } }
+    mutating func revoke(_ pushes: Set<PushID>) -> [LaneQueue.Entry] {
+        queue.remove { pushes.contains($0.push.id) }
+    }
 
     /// Ends pushes whose custody is over.
     mutating func endCustody(now: UnixTime, _ actions: inout LaneState.Actions) {

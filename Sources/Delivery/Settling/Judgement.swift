@@ -22,6 +22,20 @@ struct Judgement: Sendable {
         case probe
     }
 
+    /// What a history counts; `nil`: an end of custody, which is counted with those that were not sent
+    /// (``Lane/countExpired(_:)``).
+    func event(of outcome: Outcome) -> RegistrationEvent? {
+        if outcome.isAccepted { return .delivered }
+        if custodyEnds { return nil }
+        if isSpentCall || isGivenUp { return .dropped }
+        let ends =
+            switch step {
+            case .settle?, .withdraw?: true
+            case .retry?, .park?, nil: false
+            }
+        return ends ? .refused : .delayed
+    }
+
     /// - Parameter outcome: the answer's outcome after the protocol's override.
     /// - Parameter halt: the state after this answer.
     /// - Parameter doubt: how far the clock is ahead of the time by which custody of this push ends.

@@ -176,7 +176,7 @@ extension SealedStore: Registry {
     /// One with changed bytes is set aside with the next renewal.
     ///
     /// - Parameter key: by which it was asked for.
-    private func open(_ row: StoredRecord, asked key: RecordKey?) -> Record? {
+    func open(_ row: StoredRecord, asked key: RecordKey?) -> Record? {
         if case .expired = row.state, row.body.isEmpty {
             return key.map { key in
                 Record(

@@ -51,8 +51,8 @@ final class PostgresEndings: Sendable {
             for (_, change) in changes {
                 switch change {
                 case .put(let record, _):
-                    // Records of learned addresses are not registrations, nor are records without an address.
-                    let isRegistration = record.address != nil && record.space != Space.learned.text
+                    // What stands beside a registration is none itself, nor are records without an address.
+                    let isRegistration = record.address != nil && !Space.standsBeside(record.space)
                     if isRegistration || record.state != .live { keys.insert(record.key) }
                 case .expire(let key, _, _), .delete(let key, _): keys.insert(key)
                 case .deleteBeside: break

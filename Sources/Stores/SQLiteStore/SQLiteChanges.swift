@@ -37,8 +37,8 @@ extension SQLiteWriter {
         case .put(let record, _):
             let hadAnother = try put(record, db)
             guard record.state == .live else { return ChangedRegistration(key: record.key) }
-            // Records of learned addresses are not registrations, nor are records without an address.
-            guard let address = record.address, record.space != Space.learned.text else { return nil }
+            // What stands beside a registration is none itself, nor are records without an address.
+            guard let address = record.address, !Space.standsBeside(record.space) else { return nil }
             // Nothing is owed to a new registration, and nothing ends if the address stays the same.
             return ChangedRegistration(key: record.key, address: address, mayOwe: hadAnother)
         case .expire(let key, let at, _):

@@ -35,6 +35,38 @@ struct FeedbackTests {
         try await rig.store.find([key])[0]?.state
     }
 
+    @Test(
+        "Each answer to a registration's push is counted once, with the service's word",
+        arguments: [
+            (Answer.accepted, RegistrationEvent.delivered), (.rejected, .refused), (.badTopic, .refused),
+            (.busy(), .delayed), (.notReached, .delayed)
+        ])
+    func counted(_ answer: Answer, _ event: RegistrationEvent) async throws {
+        let provider = ScriptedProvider(Names.fcm) { _ in answer }
+        try await Rig.run(Depot(.memory), .of(provider)) { rig in
+            let record = try await Self.register(rig)
+            _ = try await rig.admit([try Self.pushed(1, of: record, rig)])
+            #expect(rig.counts.text.first == "\(event.label) \(answer.reason.rawValue)")
+            guard event != .delayed else { return }
+            _ = try await rig.admit([push(2, address: "other")])
+            #expect(rig.counts.text.count == 1, "no registration, no count")
+        }
+    }
+
+    @Test("A push whose custody ends is counted once, in memory or between two tries")
+    func expired() async throws {
+        let provider = ScriptedProvider(Names.fcm) { _ in .busy() }
+        try await Rig.run(Depot(.memory), .of(provider)) { rig in
+            let record = try await Self.register(rig)
+            var made = try Self.pushed(1, of: record, rig)
+            made.custodyEnds = rig.clock.now + .seconds(20)
+            _ = try await rig.admit([made])
+            await rig.pass(until: rig.outbox.ended, reaches: 1, step: .seconds(1))
+            #expect(rig.counts.text.filter { $0 == "expired CustodyEnded" }.count == 1)
+            #expect(rig.counts.text.filter { !$0.hasPrefix("delayed ") }.count == 1)
+        }
+    }
+
     /// A token is dead, as each service says it: without a time, and since a moment.
     enum Word: CaseIterable, Sendable {
         case unregistered, badDeviceToken, gone

@@ -20,6 +20,8 @@ struct Rig: Sendable {
     /// Every answer that an operator would hear of: as a value, and in words.
     let attempts: HeardAttempts
     var answers: Trace { attempts.words }
+    /// What registrations' histories would count: `refused BadTopic`.
+    let counts: Trace
     /// Pushes whose custody ended unsent, as an operator counts them.
     let custodyEnded: AwaitedCount
     /// Counts of the store that the lanes have heard of.
@@ -51,12 +53,14 @@ struct Rig: Sendable {
         let events = Trace()
         let (custodyEnded, counted) = (AwaitedCount(), AwaitedCount())
         let attempts = HeardAttempts()
+        let counts = Trace()
         var observer = DeliveryObserver(
             laneHalted: { lane, cause, _ in events.add("\(lane) halted \(cause)") },
             laneResumed: { lane in events.add("\(lane) resumed") },
             laneUnanswered: { lane, reason in events.add("\(lane) unanswered \(reason.rawValue)") },
             laneAnswered: { lane in events.add("\(lane) answered") },
             custodyEnds: { _, count in custodyEnded.add(count) }, attempted: { attempts.add($0) })
+        observer.counted = { _, event, reason, _ in counts.add("\(event.label) \(reason.rawValue)") }
         observer.setAside = { _ in counted.add() }
         observer.laneLoosened = { lane in events.add("\(lane) loosened") }
         let service = DeliveryService(
@@ -67,7 +71,7 @@ struct Rig: Sendable {
         let rig = Rig(
             depot: depot, clock: clock, store: store, outbox: outbox, registry: registry, service: service,
             journal: journal, events: events, attempts: attempts,
-            custodyEnded: custodyEnded, counted: counted, stopping: group)
+            counts: counts, custodyEnded: custodyEnded, counted: counted, stopping: group)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             await clock.sleepers(atLeast: takingOver == nil ? 3 : 2)

@@ -2,7 +2,8 @@
 /// `docs/configuration.md` has a row for each; a test compares.
 enum ConfigurationKeys {
     static let root = [
-        "state", "store", "listeners", "log", "apps", "instances", "proxy", "limits", "alerts", "origin"
+        "state", "store", "listeners", "log", "apps", "instances", "proxy", "limits", "alerts", "origin",
+        "history"
     ]
     static let store = ["url", "password_file", "keys"]
     static let listener = ["bind", "serves", "trusted_proxies", "tls", "token_file"]

@@ -42,6 +42,7 @@ struct ConfigurationReader {
         let proxy = proxy(cursor)
         let limits = limits(cursor)
         let alerts = alerts(cursor)
+        let history = cursor.choice("history", default: HistorySwitch.on)
         if root["instances"] == nil, sectionNames.isEmpty {
             cursor.missing("instances", "Without an instance there is nothing to serve: add one.")
         }
@@ -62,6 +63,7 @@ struct ConfigurationReader {
             listeners: listeners.sorted { $0.name < $1.name }, log: log,
             apps: apps.sorted { $0.name < $1.name },
             instances: instances.sorted { $0.name < $1.name }, proxy: proxy, limits: limits, alerts: alerts,
+            keepsHistory: history == .on,
             warnings: context.warnings, files: context.files)
     }
 

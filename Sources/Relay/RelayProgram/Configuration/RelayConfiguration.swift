@@ -24,6 +24,8 @@ struct RelayConfiguration: Sendable, Hashable {
     var proxy: OutgoingProxy?
     var limits: LimitsConfiguration
     var alerts: AlertsConfiguration
+    /// Whether the store keeps, for a week, what became of the pushes of each registration.
+    var keepsHistory = true
     /// What is allowed and still deserves a word at start.
     var warnings: [ConfigurationWarning]
     /// Every file that the configuration names, in the file's order.
@@ -149,3 +151,6 @@ struct AlertsConfiguration: Sendable, Hashable {
     var webhook: Webhook?
     var mail: Mail?
 }
+
+/// The key `history`.
+enum HistorySwitch: String, Sendable, Hashable, CaseIterable { case on, off }

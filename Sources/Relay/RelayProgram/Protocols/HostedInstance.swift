@@ -50,6 +50,11 @@ protocol HostedInstance: Sendable {
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey]
     /// Whether a record that such an index leads to counts as a device: of two that one device has, one does.
     func isDevice(_ record: RecordKey) -> Bool
+    /// The registrations that an operator names as somebody at the protocol's other end would.
+    ///
+    /// - Parameter names: members of a call, such as `realm` and `token_id`, as they were given.
+    /// - Returns: none where they name nothing of this protocol, or nothing that is registered.
+    func registrations(named names: [String: String]) async throws(StoreError) -> [Record]
 }
 
 extension HostedInstance {
@@ -68,6 +73,7 @@ extension HostedInstance {
     func isProven(over subject: Alert.Subject) -> Bool { true }
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] { [] }
     func isDevice(_ record: RecordKey) -> Bool { true }
+    func registrations(named names: [String: String]) async throws(StoreError) -> [Record] { [] }
 }
 
 /// Lanes of one instance that are no app's, and which of its pushes go where.

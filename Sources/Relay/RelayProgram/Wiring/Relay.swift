@@ -43,6 +43,7 @@ final class Relay: Sendable {
     private let certificates: CertificateMonitor
     private let watch: RelayMonitor
     private let proofs: LaneProofs
+    private let history: HistoryKeeper
     /// What became of the last reload.
     let reloads: ReloadMemory
     /// `nil` until the first one is in force, which is before `open` returns.
@@ -90,11 +91,12 @@ final class Relay: Sendable {
         let (refusals, events) = (
             RefusalRates(around.world), EventLog(around.journal, around.world)
         )
+        history = HistoryKeeper(store.sealed, world: around.world, journal: around.journal)
         delivery = DeliveryService(
             outbox: store.sealed, registry: store.sealed, limits: Self.limits(around.limits, configuration),
             world: around.world, journal: around.journal,
             observer: AlertWiring.observer(
-                alerts, trail, custody, proofs, refusals, events, around.world))
+                alerts, trail, custody, proofs, refusals, events, history, around.world))
         let beside = Neighbours()
         instances = HostedInstances(
             around.hosting,
@@ -116,7 +118,8 @@ final class Relay: Sendable {
         let admin = AdminListener(
             hosting: around.hosting, delivery: delivery, store: store, watch: watch, metrics: around.metrics,
             alerts: alerts,
-            trail: trail, certificates: certificates, origins: OriginCount(around.world), reloads: reloads,
+            trail: trail, history: history, certificates: certificates, origins: OriginCount(around.world),
+            reloads: reloads,
             process: ProcessFigures(around.world), startedAt: around.world.now(), world: around.world)
         listeners = try Listeners(configuration, admin: admin, alerts: alerts, around)
     }
@@ -156,6 +159,7 @@ final class Relay: Sendable {
         alerts.adopt(wiring.ways)
         watch.adopt(wiring.configuration)
         certificates.adopt(wiring.configuration)
+        history.turn(on: wiring.configuration.keepsHistory)
         inForce.withLock { $0 = wiring }
         if !wiring.configuration.isSandbox, wiring.configuration.isKeyBesideStore {
             alerts.raise(.keyBesideDatabase)
@@ -250,6 +254,7 @@ final class Relay: Sendable {
         if let seals = store.seals { services.append(seals) }
         services.append(alerts)
         services.append(certificates)
+        services.append(history)
         services.append(delivery)
         services.append(watch)
         services.append(instances)

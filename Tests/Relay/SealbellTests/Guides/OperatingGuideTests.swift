@@ -67,6 +67,15 @@ extension GuideCommandTests {
         ]
     }
 
+    /// Nobody has registered yet.
+    private static var history: [GuideRehearsal.Step] {
+        [
+            .run("sealbell why --realm", status: 1, says: "unknown"),
+            .shown("registration   3f9a0c12 of zulip-main is live"), .shown("2026-11-26, the day"),
+            .shown("2026-11-27 09:00   1 refused for good")
+        ]
+    }
+
     private static var peers: [GuideRehearsal.Step] {
         [
             .run("sealbell origins list"),
@@ -129,6 +138,6 @@ extension GuideCommandTests {
     func operating() async throws {
         let why = GuideRehearsal.Step.run("sealbell why 019a5c3e", says: "accepted")
         try await GuideRehearsal.of(
-            "docs/guides/operating.md", Self.questions + [why] + Self.peers + Self.stores)
+            "docs/guides/operating.md", Self.questions + [why] + Self.history + Self.peers + Self.stores)
     }
 }

@@ -16,6 +16,13 @@ package struct Space: Sendable, Hashable, CustomStringConvertible {
 
     /// What deliveries showed about device addresses; names in this room are made of device tokens.
     package static let learned = Space(core: "learned")
+    /// What became of the pushes of each registration (decision 0144); names in this room are digests.
+    package static let history = Space(core: "history")
+    /// Whether the `address` of records in that room names the registration beside which they stand: they are
+    /// none themselves, and nothing is owed to them.
+    package static func standsBeside(_ text: String) -> Bool {
+        text == learned.text || text == history.text
+    }
     /// Where those of one instance's registrations are named: equal addresses of two look unrelated.
     package static func addresses(of instance: ConfiguredName) -> Space { Space(instance, "address") }
     /// Whether it is the addresses of one instance.

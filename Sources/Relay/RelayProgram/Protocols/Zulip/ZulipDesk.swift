@@ -108,7 +108,7 @@ struct ZulipDesk: Sendable {
     }
 
     /// - Parameter member: a member of the query or the body.
-    private static func device(
+    static func device(
         _ member: (String) -> String?
     ) throws(DeskRefusal) -> (realm: UUIDText, device: DeviceName) {
         let device: DeviceName? =

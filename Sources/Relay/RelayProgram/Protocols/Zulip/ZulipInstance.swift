@@ -3,6 +3,7 @@ import HTTPIngress
 import PushModel
 import Synchronization
 import WebClient
+import WireFormats
 import ZulipPush
 
 /// One Zulip instance: a face at listeners over the relay's role, and the servers that have signed up.
@@ -59,6 +60,14 @@ final class ZulipInstance: HostedInstance {
     /// The index is the same over all instances.
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
         [servers.address(address, appID: appID)]
+    }
+
+    /// `realm` and `token_id` or `device_id`, as the device's server names it.
+    func registrations(named names: [String: String]) async throws(StoreError) -> [Record] {
+        guard let (realm, device) = try? ZulipDesk.device({ names[$0] }),
+            let record = try await servers.record(realm, device)
+        else { return [] }
+        return [record]
     }
 }
 

@@ -30,10 +30,10 @@ struct AlertWiring {
         return AlertWays(log: alerts.log, gauge: alerts.gauge, sinks: sinks)
     }
 
-    /// The delivery core's word to the alert port, and to the memory of answers.
+    /// The delivery core's word to the alert port, and to what remembers answers.
     static func observer(
         _ alerts: AlertPort, _ trail: AttemptTrail, _ custody: CustodyTally, _ proofs: LaneProofs,
-        _ refusals: RefusalRates, _ events: EventLog, _ world: World
+        _ refusals: RefusalRates, _ events: EventLog, _ history: HistoryKeeper, _ world: World
     ) -> DeliveryObserver {
         var observer = DeliveryObserver(
             laneHalted: { lane, _, reason in
@@ -52,6 +52,7 @@ struct AlertWiring {
                 proofs.note(attempt)
                 refusals.note(attempt)
             })
+        observer.counted = { history.note($0, $1, $2, at: $3) }
         observer.registrationEnded = { lane, record, reason in
             events.note(
                 "registration ended",

@@ -14,6 +14,7 @@ struct AdminListener: Sendable {
     let metrics: PrometheusMetrics
     let alerts: AlertPort
     let trail: AttemptTrail
+    let history: HistoryKeeper
     let certificates: CertificateMonitor
     let origins: OriginCount
     let reloads: ReloadMemory
@@ -31,6 +32,8 @@ struct AdminListener: Sendable {
         let calls =
             OriginsDesk(instances).calls
             + WhyDesk(trail: trail, store: store, startedAt: startedAt).calls
+            + HistoryDesk(instances: instances, configuration: configuration, store: store, history: history)
+            .calls
             + TestPushDesk(hosting: hosting, configuration: configuration, delivery: delivery, world: world)
             .calls
             + (store.seals.map { SealKeyDesk($0).calls } ?? [])

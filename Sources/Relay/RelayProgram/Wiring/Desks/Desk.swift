@@ -89,14 +89,62 @@ struct DeskInstances: Sendable {
     /// Those of every instance where origins sign up.
     var controls: [any OriginControl] { instances.compactMap(\.origins) }
 
-    /// Where registrations of an address would be found, over all instances.
-    func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
-        instances.flatMap { $0.indexes(ofAddress: address, appID: appID) }
-            // Instances of one protocol may share an index.
-            .reduce(into: []) { known, key in
-                let isKnown = known.contains { $0.space == key.space && $0.name == key.name }
-                if !isKnown { known.append(key) }
+    /// Where registrations of an address would be found: over all instances, under every app id of the
+    /// configuration, and however the address is spelled.
+    ///
+    /// - Parameter more: an app id that no app has any more.
+    func indexes(
+        ofAddress address: Secret, over configuration: RelayConfiguration, _ more: String? = nil
+    ) -> [RecordKey] {
+        var appIDs: [String?] = [nil]
+        for app in configuration.apps {
+            for settings in app.services { appIDs += settings.registeredAppIDs }
+        }
+        if let more { appIDs.append(more) }
+        var indexes: [RecordKey] = []
+        for spelled in Self.spellings(address) {
+            for appID in appIDs {
+                for instance in instances {
+                    // Instances of one protocol may share an index.
+                    for index in instance.indexes(ofAddress: spelled, appID: appID) {
+                        Self.add(index, to: &indexes)
+                    }
+                }
             }
+        }
+        return indexes
+    }
+
+    static func add(_ key: RecordKey, to keys: inout [RecordKey]) {
+        let isKnown = keys.contains { $0.space == key.space && $0.name == key.name }
+        if !isKnown { keys.append(key) }
+    }
+
+    /// As given, and where it is hexadecimal in both cases: devices register it as their app spells it.
+    static func spellings(_ address: Secret) -> [Secret] {
+        address.reveal { bytes in
+            guard bytes.allSatisfy({ Hex.value(ofDigit: $0) != nil }) else { return [address] }
+            func folded(_ letters: ClosedRange<UInt8>) -> Secret {
+                Secret(count: bytes.count) { out in
+                    for index in 0..<out.count {
+                        out[index] = letters.contains(bytes[index]) ? bytes[index] ^ 0x20 : bytes[index]
+                    }
+                }
+            }
+            let others = [folded(0x41...0x46), folded(0x61...0x66)]
+            return [address] + others.filter { !($0 == address) }
+        }
+    }
+
+    /// The registrations that somebody at a protocol's other end would name so, over all instances or at one.
+    func registrations(
+        named names: [String: String], at instance: String?
+    ) async throws(StoreError) -> [Record] {
+        var records: [Record] = []
+        for one in instances where instance == nil || one.name.text == instance {
+            records += try await one.registrations(named: names)
+        }
+        return records
     }
 
     /// How many devices records of such indexes are of.

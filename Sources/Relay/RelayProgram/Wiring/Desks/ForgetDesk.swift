@@ -68,22 +68,12 @@ struct ForgetDesk: Sendable {
 
     /// All registrations and learned environments of one address, in one commit.
     private func forget(_ address: Secret, _ appID: String?) async throws(StoreError) -> [NamedCount] {
-        var appIDs: [String?] = [nil]
-        for app in configuration.apps {
-            for settings in app.services { appIDs += settings.registeredAppIDs }
-        }
-        if let appID { appIDs.append(appID) }
+        let indexes = instances.indexes(ofAddress: address, over: configuration, appID)
         // Most spellings give the same keys; rows of earlier versions may stand under others.
-        var indexes: [RecordKey] = []
         var learned: [RecordKey] = []
-        for spelled in Self.spellings(address) {
-            for appID in appIDs {
-                for index in instances.indexes(ofAddress: spelled, appID: appID) {
-                    Self.add(index, to: &indexes)
-                }
-            }
+        for spelled in DeskInstances.spellings(address) {
             for app in configuration.apps {
-                Self.add(Environments.key(app: app.name, address: spelled), to: &learned)
+                DeskInstances.add(Environments.key(app: app.name, address: spelled), to: &learned)
             }
         }
         var devices: [RecordKey] = []
@@ -95,26 +85,5 @@ struct ForgetDesk: Sendable {
         learned = zip(learned, found).compactMap { $1 == nil ? nil : $0 }
         _ = try await registry.apply((devices + learned).map { .delete($0, if: .any) })
         return [("devices", instances.devices(among: devices)), ("environments", learned.count)]
-    }
-
-    private static func add(_ key: RecordKey, to keys: inout [RecordKey]) {
-        let isKnown = keys.contains { $0.space == key.space && $0.name == key.name }
-        if !isKnown { keys.append(key) }
-    }
-
-    /// As given, and where it is hexadecimal in both cases: devices register it as their app spells it.
-    private static func spellings(_ address: Secret) -> [Secret] {
-        address.reveal { bytes in
-            guard bytes.allSatisfy({ Hex.value(ofDigit: $0) != nil }) else { return [address] }
-            func folded(_ letters: ClosedRange<UInt8>) -> Secret {
-                Secret(count: bytes.count) { out in
-                    for index in 0..<out.count {
-                        out[index] = letters.contains(bytes[index]) ? bytes[index] ^ 0x20 : bytes[index]
-                    }
-                }
-            }
-            let others = [folded(0x41...0x46), folded(0x61...0x66)]
-            return [address] + others.filter { !($0 == address) }
-        }
     }
 }

@@ -73,7 +73,8 @@ extension ZulipServers {
         return 1
     }
 
-    private func record(_ realm: UUIDText, _ device: DeviceName) async throws(StoreError) -> Record? {
+    /// A device's registration; `nil` for one that is not registered, or in a realm that nobody has reported.
+    package func record(_ realm: UUIDText, _ device: DeviceName) async throws(StoreError) -> Record? {
         let found = try await registry.find([keys.realm(realm)])[0]
         guard let known = found.flatMap({ ZulipRealm(body: $0.body) }) else { return nil }
         return try await registry.find([keys.device(known.tenancy, device)])[0]
