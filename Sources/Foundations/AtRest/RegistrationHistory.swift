@@ -61,7 +61,7 @@ package struct RegistrationHistory: Sendable, Hashable {
         for var cell in old where cell.start > hour - Self.hoursKept {
             if cell.hours == 1, cell.start < hour - Self.hoursOfDay {
                 cell.start -= cell.start % Self.hoursOfDay
-                cell.hours = UInt8(Self.hoursOfDay)
+                cell.hours = 24
             }
             merge(cell)
         }

@@ -55,6 +55,18 @@ struct DeviceTokenTests {
         #expect(try DeviceToken.fcm(String(repeating: "a", count: 4_096)).text.count == 4_096)
     }
 
+    @Test("Its code for support is another each day, and the same for either case of its digits")
+    func supportCode() throws {
+        let (today, tomorrow) = (UnixTime(seconds: 1_800_000_000), UnixTime(seconds: 1_800_086_400))
+        let token = try DeviceToken.apns(hex: digits)
+        #expect(token.supportCode(at: today) == "ETWD-9Y57-EMEN")
+        #expect(token.supportCode(at: tomorrow) == "NCQM-TCFV-1MQK")
+        #expect(try DeviceToken.apns(hex: digits.uppercased()).supportCode(at: today) == "ETWD-9Y57-EMEN")
+        let google = try DeviceToken.fcm("dQw4:APA91b-_x")
+        #expect(google.supportCode(at: today) == "F4VE-B9X2-NYQ8")
+        #expect(google.supportCode(at: tomorrow) == "NVFF-2FDA-2GSC")
+    }
+
     @Test("It prints as nothing of itself")
     func prints() throws {
         let token = try DeviceToken.apns(hex: digits)

@@ -1,9 +1,15 @@
 import ArgumentParser
+import Primitives
 import PushModel
 import WireFormats
 
-/// A registration by what an operator has of it, and what became of its pushes.
+/// A registration by what an operator has of it, and which of its pushes are told.
 struct RegistrationOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "A file that holds the device token.", discussion: "Never the token itself.", valueName: "file"))
+    var token: String?
+
     @Option(
         help: ArgumentHelp("The registration's realm, with the device's token id or number.", valueName: "id")
     )
@@ -20,54 +26,166 @@ struct RegistrationOptions: ParsableArguments {
             valueName: "number"))
     var deviceID: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "An account, as its protocol names it to a relay.",
+            discussion: "Nextcloud: the device identifier; Session: the Session ID; Status: the key's hash.",
+            valueName: "account"))
+    var account: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The code that the app shows for support, as its user reads it; good for 72 hours.",
+            valueName: "code"))
+    var code: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Pushes from then on: 36h or 3d ago, or 2026-11-27 or 2026-11-27T09:00 (UTC).",
+            valueName: "time"))
+    var since: String?
+
+    @Option(help: ArgumentHelp("Pushes before that time.", valueName: "time"))
+    var until: String?
+
+    @Option(help: ArgumentHelp("At most so many lines of each registration, the latest.", valueName: "count"))
+    var last: Int?
+
     @OptionGroup var place: InstanceOption
 
-    /// The names that the relay is asked for.
-    private var names: [(key: StaticString, value: String)] {
-        [("realm", realm?.lowercased()), ("token_id", tokenID), ("device_id", deviceID)]
-            .compactMap { key, value in value.map { (key, $0) } }
-    }
+    private var isDevice: Bool { realm != nil || tokenID != nil || deviceID != nil }
 
-    var isGiven: Bool { !names.isEmpty }
+    /// By how many things a registration is named; it must be one.
+    private var ways: Int { [token != nil, isDevice, account != nil, code != nil].count { $0 } }
+
+    var isGiven: Bool { ways > 0 || since != nil || until != nil || last != nil }
 
     func validate() throws {
-        let hasDevice = tokenID != nil || deviceID != nil
-        guard (realm != nil) == hasDevice, tokenID == nil || deviceID == nil else {
+        guard ways <= 1 else {
+            throw ValidationError("Name the registration by one thing.")
+        }
+        guard isDevice else {
+            guard !isGiven || ways == 1 else {
+                throw ValidationError("A time or a count is for a registration: name one.")
+            }
+            if let code, SupportCode(code) == nil {
+                throw ValidationError("A support code has 12 letters and digits, such as 7K3M-Q0XD-2HVA.")
+            }
+            return try validateSpan()
+        }
+        guard let realm, (tokenID == nil) != (deviceID == nil) else {
             throw ValidationError("Name a device by --realm, and by --token-id or --device-id.")
         }
-        if let realm, UUIDText(realm.lowercased()) == nil {
+        guard UUIDText(realm.lowercased()) != nil else {
             throw ValidationError("A realm is named by its UUID.")
         }
+        try validateSpan()
+    }
+
+    private func validateSpan() throws {
+        let now = UnixTime(seconds: 2_000_000_000)
+        for text in [since, until].compactMap(\.self) where TimeWord.read(text, at: now) == nil {
+            throw ValidationError("A time is 36h or 3d ago, or 2026-11-27 or 2026-11-27T09:00 (UTC).")
+        }
+        if let last, last < 1 { throw ValidationError("At least one line.") }
     }
 
     /// - Returns: `.failed` when nothing of that name is registered.
     func tell(_ adminListener: AdminListenerOptions, _ shell: Shell) async throws -> Ending {
+        let address = try token.map { (file) throws(CommandFailure) in try readAddress(file, shell) }
+        let names: [(key: StaticString, value: String)] = [
+            ("realm", realm?.lowercased()), ("token_id", tokenID), ("device_id", deviceID),
+            ("account", account), ("code", code)
+        ].compactMap { key, value in value.map { (key, $0) } }
         let answer = try await adminListener.ask(HistoryDesk.path, shell) { json in
+            if let address { json.member("address", utf8: address) }
             for (key, value) in names { json.member(key, value) }
             place.write(&json)
         }
-        let registrations = answer["registrations"]?.array ?? []
         if adminListener.json {
             shell.out(String(decoding: answer.serialized(), as: UTF8.self))
         } else {
-            RegistrationLines.all(answer).forEach(shell.out)
+            let now = shell.world.now()
+            let span = RegistrationLines.Span(
+                since: since.flatMap { TimeWord.read($0, at: now) } ?? .distantPast,
+                until: until.flatMap { TimeWord.read($0, at: now) } ?? .distantFuture, last: last ?? .max)
+            RegistrationLines.all(answer, span).forEach(shell.out)
         }
-        return registrations.isEmpty ? .failed : .done
+        return answer["registrations"]?.array?.isEmpty == false ? .done : .failed
+    }
+}
+
+/// A time as a person types it.
+enum TimeWord {
+    /// Minutes, hours or days before `now`: `90m`, `36h`, `3d`; or a day or a minute in UTC: `2026-11-27`,
+    /// `2026-11-27T09:00`.
+    ///
+    /// - Returns: `nil` for anything else.
+    static func read(_ text: String, at now: UnixTime) -> UnixTime? {
+        let units: [Character: Int64] = ["m": 60, "h": 3_600, "d": 86_400]
+        if let last = text.last, let unit = units[last] {
+            return number(text.dropLast(), 1...6).map { now - .seconds($0 * unit) }
+        }
+        let parts = text.split(separator: "T", omittingEmptySubsequences: false)
+        let day = parts[0].split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count <= 2, day.count == 3, let year = number(day[0], 4...4),
+            let month = number(day[1], 2...2), let date = number(day[2], 2...2), year >= 1970,
+            (1...12).contains(month), (1...31).contains(date)
+        else { return nil }
+        var seconds = days(year, month, date) * 86_400
+        if parts.count == 2 {
+            let time = parts[1].split(separator: ":", omittingEmptySubsequences: false)
+            guard time.count == 2, let hour = number(time[0], 2...2), let minute = number(time[1], 2...2),
+                hour < 24, minute < 60
+            else { return nil }
+            seconds += hour * 3_600 + minute * 60
+        }
+        return UnixTime(seconds: seconds)
+    }
+
+    private static func number(_ text: Substring, _ digits: ClosedRange<Int>) -> Int64? {
+        guard digits.contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            return nil
+        }
+        return Int64(text)
+    }
+
+    /// Days since 1970-01-01 by Howard Hinnant's days-from-civil: years begin on 1 March, eras have 400.
+    private static func days(_ year: Int64, _ month: Int64, _ date: Int64) -> Int64 {
+        let shifted = month <= 2 ? year - 1 : year
+        let (era, ofEra) = (shifted / 400, shifted % 400)
+        let ofYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + date - 1
+        return era * 146_097 + ofEra * 365 + ofEra / 4 - ofEra / 100 + ofYear - 719_468
     }
 }
 
 /// What ``HistoryDesk`` tells of registrations, in lines for a person.
 enum RegistrationLines {
-    static func all(_ answer: JSONValue) -> [String] {
-        let registrations = answer["registrations"]?.array ?? []
-        guard !registrations.isEmpty else {
-            return [
-                "unknown        no such registration: it was never made, was forgotten, or has ended; "
-                    + "its history went with it"
-            ]
+    /// Which counts are told.
+    struct Span {
+        let since: UnixTime
+        let until: UnixTime
+        /// Of each registration, the latest.
+        let last: Int
+
+        func holds(_ cell: JSONValue) -> Bool {
+            (cell["until"]?.int64 ?? 0) > since.milliseconds
+                && (cell["from"]?.int64 ?? 0) < until.milliseconds
         }
-        var lines = registrations.flatMap { standing($0) + pushes($0, answer) }
+    }
+
+    static func all(_ answer: JSONValue, _ span: Span) -> [String] {
+        let registrations = answer["registrations"]?.array ?? []
+        var lines = registrations.flatMap { standing($0) + pushes($0, answer, span) }
+        if registrations.isEmpty {
+            lines.append(
+                "unknown        no such registration: it was never made, was forgotten, or has ended; "
+                    + "its history went with it")
+        }
         if answer["more"]?.bool == true { lines.append("more           there are others; name one instance") }
+        if answer["whole"]?.bool == false {
+            lines.append("unfinished     not all registrations were looked at in time; name one instance")
+        }
         return lines
     }
 
@@ -88,7 +206,7 @@ enum RegistrationLines {
         }
     }
 
-    private static func pushes(_ registration: JSONValue, _ answer: JSONValue) -> [String] {
+    private static func pushes(_ registration: JSONValue, _ answer: JSONValue, _ span: Span) -> [String] {
         guard registration["state"]?.string == "live" else { return [] }
         guard answer["history"]?.string == "on" else {
             return ["history        is turned off in the configuration"]
@@ -97,7 +215,8 @@ enum RegistrationLines {
         guard !pushes.isEmpty else {
             return ["history        no push to it has met an answer within the last week"]
         }
-        return pushes.map(line)
+        let told = pushes.filter(span.holds).suffix(span.last)
+        return told.isEmpty ? ["history        no push to it has met an answer in that time"] : told.map(line)
     }
 
     private static func line(_ cell: JSONValue) -> String {
@@ -105,7 +224,7 @@ enum RegistrationLines {
         let reason = cell["reason"]?.string.map { " (\($0))" } ?? ""
         let span = Int64(3_600_000)
         let from = cell["from"]?.int64 ?? 0
-        let isHour = (cell["until"]?.int64 ?? 0) - from <= span
+        let isHour = (cell["until"]?.int64 ?? 0) <= from + span
         // 2026-11-27T09:00:00.000Z
         let start = PushWay.time(cell["from"])
         let day = start.prefix(10)

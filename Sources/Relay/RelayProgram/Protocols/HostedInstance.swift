@@ -55,6 +55,19 @@ protocol HostedInstance: Sendable {
     /// - Parameter names: members of a call, such as `realm` and `token_id`, as they were given.
     /// - Returns: none where they name nothing of this protocol, or nothing that is registered.
     func registrations(named names: [String: String]) async throws(StoreError) -> [Record]
+    /// Where the registrations of an account stand, as its protocol names one; nowhere where the text is no
+    /// name of this protocol.
+    func places(ofAccount account: String) -> AccountPlaces
+    /// The rooms of its registrations, each of which has an address: for a search that walks over all.
+    var registrationSpaces: [Space] { get }
+}
+
+/// Where an account's registrations stand.
+struct AccountPlaces: Sendable {
+    /// Each may have several.
+    var owners: [RecordKey] = []
+    /// Each is one, if it is there.
+    var records: [RecordKey] = []
 }
 
 extension HostedInstance {
@@ -74,6 +87,8 @@ extension HostedInstance {
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] { [] }
     func isDevice(_ record: RecordKey) -> Bool { true }
     func registrations(named names: [String: String]) async throws(StoreError) -> [Record] { [] }
+    func places(ofAccount account: String) -> AccountPlaces { AccountPlaces() }
+    var registrationSpaces: [Space] { [] }
 }
 
 /// Lanes of one instance that are no app's, and which of its pushes go where.

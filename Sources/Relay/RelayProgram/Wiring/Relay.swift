@@ -120,7 +120,8 @@ final class Relay: Sendable {
             alerts: alerts,
             trail: trail, history: history, certificates: certificates, origins: OriginCount(around.world),
             reloads: reloads,
-            process: ProcessFigures(around.world), startedAt: around.world.now(), world: around.world)
+            process: ProcessFigures(around.world), startedAt: around.world.now(),
+            codes: CodeSearch(store.sealed, around.world), world: around.world)
         listeners = try Listeners(configuration, admin: admin, alerts: alerts, around)
     }
 

@@ -70,6 +70,8 @@ extension GuideCommandTests {
     /// Nobody has registered yet.
     private static var history: [GuideRehearsal.Step] {
         [
+            .run("sealbell why --code", status: 1, says: "unknown"),
+            .run("sealbell why --token token.txt", status: 1, says: "unknown"),
             .run("sealbell why --realm", status: 1, says: "unknown"),
             .shown("registration   3f9a0c12 of zulip-main is live"), .shown("2026-11-26, the day"),
             .shown("2026-11-27 09:00   1 refused for good")

@@ -1,4 +1,5 @@
-package import PushModel
+import Primitives
+public import PushModel
 import WireFormats
 
 /// Where Apple or Google reach this phone.
@@ -76,6 +77,18 @@ public struct DeviceToken: Sendable, Equatable {
     private static func isFCM(_ text: Secret) -> Bool {
         KitLimits.fcmTokenBytes.contains(text.count)
             && text.reveal { $0.allSatisfy { (0x21...0x7E).contains($0) } }
+    }
+
+    /// What an app shows a person who has no pushes, to read to whoever runs the relay: 12 letters and
+    /// digits, such as `7K3M-Q0XD-2HVA`. By it the operator's `sealbell why --code` finds this phone.
+    ///
+    /// It is a hash of the token and of the day (UTC), and good for 72 hours at least. It does not lead back
+    /// to the token, and tomorrow's has nothing in common with today's; so it may be read aloud or written
+    /// into a ticket, where a token must not be.
+    ///
+    /// - Parameter now: the phone's clock. If it is wrong by days, the operator finds nothing.
+    public func supportCode(at now: UnixTime) -> String {
+        SupportCode(token: text, day: SupportCode.day(of: now)).text
     }
 
     /// Raw bytes: of APNs what the digits stand for, of FCM the text.

@@ -49,6 +49,19 @@ struct NextcloudInstance: HostedInstance {
     }
     /// Beside each token stands what it is known by.
     func isDevice(_ record: RecordKey) -> Bool { record.space != NextcloudRecordNames(name).pinSpace }
+
+    /// A device identifier, in base64: of one account at one server on one phone.
+    func places(ofAccount account: String) -> AccountPlaces {
+        let identifier = Array(account.utf8).withUnsafeBytes { DeviceIdentifier(base64: $0) }
+        guard let identifier else { return AccountPlaces() }
+        let names = NextcloudRecordNames(name)
+        return AccountPlaces(records: [names.alert(identifier), names.voip(identifier)])
+    }
+
+    var registrationSpaces: [Space] {
+        let names = NextcloudRecordNames(name)
+        return [names.alertSpace, names.voipSpace]
+    }
 }
 
 extension NextcloudApp {

@@ -107,6 +107,17 @@ final class SessionInstance: CountingInstance {
 
     func isDevice(_ record: RecordKey) -> Bool { record.space != keys.slots }
 
+    /// A Session ID or a group's: 66 hexadecimal digits.
+    func places(ofAccount account: String) -> AccountPlaces {
+        // What is no hexadecimal is no account.
+        guard let bytes = try? Hex.decode(account.utf8), let id = AccountID(Secret(bytes)) else {
+            return AccountPlaces()
+        }
+        return AccountPlaces(owners: [keys.owner(id)])
+    }
+
+    var registrationSpaces: [Space] { [keys.subscriptions] }
+
     private var keys: SessionRecordNames { relay.keys }
 }
 

@@ -5,6 +5,7 @@ import Secp256k1Keys
 import StatusPush
 import WakuIngress
 import WebClient
+import WireFormats
 
 /// One Status instance: it listens at a Waku node, and answers there. A reload that keeps key and node ends
 /// nothing that is under way.
@@ -126,4 +127,15 @@ final class StatusInstance: CountingInstance {
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
         [StatusRecordNames(name).address(of: address, bundle: appID)]
     }
+
+    /// The hash of a person's public key, in hexadecimal, as queries have it.
+    func places(ofAccount account: String) -> AccountPlaces {
+        // What is no hexadecimal is no hash.
+        guard let bytes = try? Hex.decode(account.utf8), bytes.count == StatusHash.personBytes else {
+            return AccountPlaces()
+        }
+        return AccountPlaces(owners: [StatusRecordNames(name).owner(Secret(bytes))])
+    }
+
+    var registrationSpaces: [Space] { [StatusRecordNames(name).registrations] }
 }

@@ -62,6 +62,8 @@ final class ZulipInstance: HostedInstance {
         [servers.address(address, appID: appID)]
     }
 
+    var registrationSpaces: [Space] { servers.registrationSpaces }
+
     /// `realm` and `token_id` or `device_id`, as the device's server names it.
     func registrations(named names: [String: String]) async throws(StoreError) -> [Record] {
         guard let (realm, device) = try? ZulipDesk.device({ names[$0] }),

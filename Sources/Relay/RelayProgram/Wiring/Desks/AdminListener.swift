@@ -20,6 +20,7 @@ struct AdminListener: Sendable {
     let reloads: ReloadMemory
     let process: ProcessFigures
     let startedAt: UnixTime
+    let codes: CodeSearch
     let world: World
 
     func face(
@@ -32,8 +33,10 @@ struct AdminListener: Sendable {
         let calls =
             OriginsDesk(instances).calls
             + WhyDesk(trail: trail, store: store, startedAt: startedAt).calls
-            + HistoryDesk(instances: instances, configuration: configuration, store: store, history: history)
-            .calls
+            + HistoryDesk(
+                instances: instances, configuration: configuration, store: store, history: history,
+                codes: codes
+            ).calls
             + TestPushDesk(hosting: hosting, configuration: configuration, delivery: delivery, world: world)
             .calls
             + (store.seals.map { SealKeyDesk($0).calls } ?? [])

@@ -136,6 +136,26 @@ struct DeskInstances: Sendable {
         }
     }
 
+    /// The registrations of an account, over all instances or at one, as its protocol names it.
+    func registrations(
+        ofAccount account: String, at instance: String?, in registry: some Registry, atMost most: Int
+    ) async throws(StoreError) -> [Record] {
+        var records: [Record] = []
+        for one in instances where instance == nil || one.name.text == instance {
+            let places = one.places(ofAccount: account)
+            for owner in places.owners {
+                records += try await registry.page(.owner(owner), after: 0, limit: most)
+            }
+            records += try await registry.find(places.records).compactMap(\.self)
+        }
+        return records
+    }
+
+    /// The rooms of registrations, of all instances or of one.
+    func registrationSpaces(at instance: String?) -> [Space] {
+        instances.filter { instance == nil || $0.name.text == instance }.flatMap(\.registrationSpaces)
+    }
+
     /// The registrations that somebody at a protocol's other end would name so, over all instances or at one.
     func registrations(
         named names: [String: String], at instance: String?

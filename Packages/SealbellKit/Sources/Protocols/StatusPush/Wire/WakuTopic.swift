@@ -94,6 +94,8 @@ extension WakuTopic {
 
 /// Hashes that identify people and chats.
 package enum StatusHash {
+    package static let personBytes = 64
+
     /// A person: the hash of the compressed key. 64 bytes.
     package static func person(_ key: PublicPoint) -> Secret { Secret(SHAKE256.hash64(key.compressed)) }
 

@@ -113,6 +113,9 @@ extension ZulipServers {
         keys.address(ZulipRegistration(kind: appID == nil ? .fcm : .apns, token: token, appID: appID))
     }
 
+    /// The rooms of devices.
+    package var registrationSpaces: [Space] { keys.registrationSpaces }
+
     // MARK: Parts
 
     /// False when the server's record was written meanwhile, and everything must be looked at anew.

@@ -43,6 +43,8 @@ package struct ZulipRecordNames: Sendable {
     package var hostSpace: Space { hosts }
     package var nameSpace: Space { names }
     package var realmSpace: Space { realms }
+    /// Devices, by what their servers name them by.
+    package var registrationSpaces: [Space] { [devices, accounts] }
     /// Servers that have deactivated themselves and whose realms are still to be removed.
     package var leavingSpace: Space { leavers }
 
