@@ -19,6 +19,7 @@ extension SealedStore: CustodyTaking {
             return .refused(index: index)
         case .committed(let admissions):
             guard admissions.count == rows.count else { throw StoreError(.corrupt) }
+            if !acceptance.changes.isEmpty { news.tell(acceptance.changes, digests.digest) }
             var answers: [Admission] = []
             answers.reserveCapacity(rows.count)
             for index in rows.indices {

@@ -101,7 +101,9 @@ extension SealedStore: Registry {
 
     package func apply(_ changes: [Change]) async throws(StoreError) -> Applied {
         guard !changes.isEmpty else { return .committed }
-        return try await records.apply(stored(changes), now: doubted.now.judged)
+        let applied = try await records.apply(stored(changes), now: doubted.now.judged)
+        if applied == .committed { news.tell(changes, digests.digest) }
+        return applied
     }
 
     package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
@@ -117,6 +119,7 @@ extension SealedStore: Registry {
         let keys = rows.map(\.key)
         _ = try await records.apply(
             keys.map { .delete($0, if: .any) } + [.deleteBeside(keys)], now: doubted.now.judged)
+        news.tell(removed: rows)
         let left = limit - keys.count
         guard left > 0 else { return keys.count }
         // Records that are set aside do not count in a page.

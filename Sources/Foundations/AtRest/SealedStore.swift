@@ -24,6 +24,7 @@ package final class SealedStore: Sendable {
     private let lanes = Mutex<[LaneName: String]>([:])
     let doubted: DoubtedClock
     let services: PushServices
+    package let news = RegistrationNews()
 
     /// How long a relay that starts counts as alive before its lease takes over.
     private static let startSpan = Duration.seconds(20)

@@ -77,12 +77,21 @@ struct EventLogTests {
                 let refused = try await line("sign-up refused", "\"code\":\"")
                 #expect(!refused.contains(other.host) && !refused.contains("example"))
                 let phone = try await relay.phone(.apns, of: server)
+                let made = try await line("device registered", "\"instance\":\"zulip-main\"")
                 // Apple knows the phone from here on.
                 #expect(try await server.notify(TestPhone.message(1, "m"), [phone], relay).apple == 1)
                 stage.apns.unregister(phone.token, since: World.live.now())
                 _ = try await server.notify(TestPhone.message(2, "m"), [phone], relay)
                 let ended = try await line("registration ended", "\"reason\":\"Unregistered\"")
-                #expect(ended.contains(#/"registration":"[0-9a-f]{8}"/#) && !ended.contains(phone.token))
+                let id = try #require(ended.firstMatch(of: #/"registration":"[0-9a-f]{8}"/#)).0
+                #expect(made.contains(id), "one registration, one short id")
+                #expect(!made.contains(phone.token) && !ended.contains(phone.token))
+                let android = try await relay.phone(.fcm, of: server)
+                let gone = await (try Operator(relay)).run(
+                    "forget", "device", "--realm", server.realm.uuid, "--token-id",
+                    android.group.tokenID.text)
+                #expect(gone.status == .done)
+                _ = try await line("registration removed", "\"registration\":\"")
                 let fresh = APNsKey()
                 try stage.apns.register(fresh.registration())
                 try writeFile(

@@ -91,7 +91,10 @@ final class Relay: Sendable {
         let (refusals, events) = (
             RefusalRates(around.world), EventLog(around.journal, around.world)
         )
-        history = HistoryKeeper(store.sealed, world: around.world, journal: around.journal)
+        let life = EventLog(around.journal, around.world)
+        history = HistoryKeeper(
+            store.sealed, world: around.world, journal: around.journal,
+            told: { RegistrationLife.note($0, in: life) })
         delivery = DeliveryService(
             outbox: store.sealed, registry: store.sealed, limits: Self.limits(around.limits, configuration),
             world: around.world, journal: around.journal,
@@ -110,6 +113,9 @@ final class Relay: Sendable {
                 world: around.world, journal: around.journal, metrics: around.metrics, spans: around.spans,
                 events: events, isRehearsal: around.isRehearsal))
         beside.watch(instances)
+        store.sealed.news.hear { [beside] kind, space, digest in
+            RegistrationLife.note(kind, space, digest, among: beside.instances, in: life)
+        }
         watch = RelayMonitor(
             RelayMonitor.Subjects(
                 delivery: delivery, store: store, instances: instances, custody: custody, proofs: proofs,
@@ -222,7 +228,7 @@ final class Relay: Sendable {
         HTTPSFetch(options(configuration, around.web), group: around.group, world: around.world)
     }
 
-    private static func options(_ configuration: RelayConfiguration, _ base: WebOptions) -> WebOptions {
+    static func options(_ configuration: RelayConfiguration, _ base: WebOptions) -> WebOptions {
         var options = base
         if let proxy = configuration.proxy {
             options.proxy = WebOptions.Proxy(host: proxy.host, port: proxy.port)

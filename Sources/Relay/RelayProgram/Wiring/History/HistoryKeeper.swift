@@ -27,13 +27,16 @@ final class HistoryKeeper: Service, Sendable {
     private let bounds: SealedStore.HistoryBounds
     private let world: World
     private let journal: Journal
+    private let told: @Sendable (RegistrationCount) -> Void
     private let tally = HistoryTally()
     private let state = Mutex(State())
 
+    /// - Parameter told: hears of each count that was written.
     init(
         _ store: SealedStore, bounds: SealedStore.HistoryBounds = SealedStore.HistoryBounds(), world: World,
-        journal: Journal
+        journal: Journal, told: @escaping @Sendable (RegistrationCount) -> Void = { _ in }
     ) {
+        self.told = told
         (self.store, self.bounds, self.world, self.journal) = (store, bounds, world, journal)
     }
 
@@ -74,6 +77,7 @@ final class HistoryKeeper: Service, Sendable {
             if mustForget { try await forget() }
             guard !counts.isEmpty else { return }
             let written = try await store.count(counts, left: &left)
+            counts.forEach(told)
             let mustLook = state.withLock { state in
                 state.written += written
                 guard state.written >= Self.boundEvery else { return false }
