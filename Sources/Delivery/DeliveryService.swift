@@ -13,6 +13,10 @@ package final class DeliveryService: Service {
         package let name: LaneName
         package let credential: Credential
         let stamp: Int
+        /// Sends messages one behind the other beside every lane and store, to see what comes of them: for
+        /// who has no relay at hand. One answer for each.
+        package let trial:
+            @Sendable ([ProviderMessage], World, DeliveryLimits) async -> [TestPushResult]
 
         /// Lanes of one credential share the one `Credential` value.
         ///
@@ -28,6 +32,7 @@ package final class DeliveryService: Service {
             name = provider.lane
             self.credential = credential
             self.stamp = stamp
+            trial = { await provider.tryEach($0, world: $1, limits: $2) }
             make = {
                 LaneHandles(
                     Lane(
@@ -43,6 +48,7 @@ package final class DeliveryService: Service {
             name = provider.lane
             self.credential = credential
             self.stamp = stamp
+            trial = { await provider.tryEach($0, world: $1, limits: $2) }
             make = {
                 LaneHandles(
                     Lane(

@@ -20,11 +20,12 @@ package struct FCMProvider: DirectProvider {
     /// - Parameters:
     ///   - url: where the requests go; `nil`: Google's host.
     ///   - certificates: PEM text of the CAs to trust; `nil`: the system's.
+    ///   - validatesOnly: Google looks at messages and delivers none.
     /// - Throws: `.malformedURL`, `.badCertificateFile`.
     package init(
         lane: LaneName, credential: FCMCredential, addressKind: FCMAddressKind, url: String? = nil,
         certificates: [UInt8]? = nil, proxy: HTTP2Endpoint.Proxy? = nil,
-        options: HTTP2Options = HTTP2Options(),
+        options: HTTP2Options = HTTP2Options(), validatesOnly: Bool = false,
         group: any EventLoopGroup, world: World, journal: Journal
     ) throws(HTTP2Error) {
         let endpoint = try HTTP2Endpoint(url: url ?? Self.url, certificates: certificates, proxy: proxy)
@@ -32,7 +33,8 @@ package struct FCMProvider: DirectProvider {
         self.credential = credential
         self.world = world
         requests = FCMRequest(
-            authority: endpoint.authority, project: credential.account.project, addressKind: addressKind)
+            authority: endpoint.authority, project: credential.account.project, addressKind: addressKind,
+            validatesOnly: validatesOnly)
         var options = options
         options.requestDeadline = options.requestDeadline ?? Self.requestDeadline
         pool = try HTTP2Pool(

@@ -16,10 +16,10 @@ package enum FCMAddressKind: String, Sendable, Hashable, CaseIterable {
 
 /// Makes requests out of messages (docs/push-services.md §4.2). Pure.
 ///
-/// The body is `{"message":{"token"|"fid":…,"android":{…},"data":{…}}}`, with a `notification` of a fixed
-/// text where the message has one, and nothing else: an `apns` block, which would send content through Google
-/// to Apple, cannot be expressed: the message has no member for it, and the data must be one object, with
-/// nothing behind it.
+/// The body is `{"message":{"token"|"fid":…,"android":{…},"data":{…}}}`, with `"validate_only":true` before
+/// `message` where Google is to deliver nothing, with a `notification` of a fixed text where the message has
+/// one, and nothing else: an `apns` block, which would send content through Google to Apple, cannot be
+/// expressed: the message has no member for it, and the data must be one object, with nothing behind it.
 package struct FCMRequest: Sendable {
     /// A message that Google would certainly refuse; it is not sent.
     package enum Refusal: Error, Sendable, Hashable {
@@ -44,6 +44,8 @@ package struct FCMRequest: Sendable {
     private let path: [UInt8]
     private let template: HTTP2HeaderTemplate
     private let addressKind: FCMAddressKind
+    /// Google looks at the message and delivers nothing.
+    private let validatesOnly: Bool
 
     /// docs/push-services.md §4.3.
     private static let dataLimitBytes = 4096
@@ -51,7 +53,10 @@ package struct FCMRequest: Sendable {
     /// 28 days.
     private static let ttlLimit: Duration = .seconds(2_419_200)
 
-    package init(authority: String, project: String, addressKind: FCMAddressKind) {
+    package init(
+        authority: String, project: String, addressKind: FCMAddressKind, validatesOnly: Bool = false
+    ) {
+        self.validatesOnly = validatesOnly
         path = Array("/v1/projects/\(project)/messages:send".utf8)
         template = HTTP2HeaderTemplate(
             authority: authority, fixed: [("content-type", "application/json")], varying: [])
@@ -73,7 +78,7 @@ package struct FCMRequest: Sendable {
     package func body(for message: FCMMessage) throws(Refusal) -> Secret {
         try check(message)
         var parts = Parts()
-        parts.add(name(for: message.address))
+        parts.add(validatesOnly ? trialName(for: message.address) : name(for: message.address))
         parts.add(message.address)
         parts.add(
             message.priority == .high
@@ -105,6 +110,13 @@ package struct FCMRequest: Sendable {
         case .fid: "{\"message\":{\"fid\":\""
         case .auto: Self.isInstallationID(address) ? "{\"message\":{\"fid\":\"" : "{\"message\":{\"token\":\""
         }
+    }
+
+    private func trialName(for address: Secret) -> StaticString {
+        let isFID = addressKind == .fid || addressKind == .auto && Self.isInstallationID(address)
+        return isFID
+            ? "{\"validate_only\":true,\"message\":{\"fid\":\""
+            : "{\"validate_only\":true,\"message\":{\"token\":\""
     }
 
     private static func isInstallationID(_ address: Secret) -> Bool {

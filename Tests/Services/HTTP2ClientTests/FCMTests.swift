@@ -218,6 +218,17 @@ struct FCMRequestTests {
         )
     }
 
+    @Test("What Google is to look at and not to deliver says so, and is the same otherwise")
+    func validated() throws {
+        for (kind, name) in [(FCMAddressKind.token, "token"), (.fid, "fid"), (.auto, "token")] {
+            let message = FCMMessage(address: Secret(token.utf8), priority: .high, data: Secret("{}".utf8))
+            let request = FCMRequest(authority: "a", project: "p", addressKind: kind, validatesOnly: true)
+            let body = try request.body(for: message).reveal { String(decoding: $0, as: UTF8.self) }
+            #expect(body.hasPrefix("{\"validate_only\":true,\"message\":{\"\(name)\":\"\(token)\","))
+            #expect(try JSONValue.parse(Array(body.utf8)) != .null)
+        }
+    }
+
     @Test("A notice is the notification's body, and one that needs an escape is not sent")
     func notice() throws {
         var message = FCMMessage(

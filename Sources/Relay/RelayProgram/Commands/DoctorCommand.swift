@@ -10,10 +10,10 @@ struct DoctorCommand: SealbellCommand {
             and the push services' addresses.
             """,
         discussion: """
-            Changes nothing and sends no push, beside a running relay or without one. It asks a running \
-            relay for its lanes, alerts and last reload. Ends with 0 when nothing is wrong, 78 when the \
-            configuration or a file is wrong, 69 when a port or a push service cannot be reached, \
-            otherwise 1.
+            Changes nothing and sends no push (with --live, one to nobody), beside a running relay or \
+            without one. It asks a running relay for its lanes, alerts and last reload. Ends with 0 when \
+            nothing is wrong, 78 when the configuration or a file is wrong, 69 when a port or a push service \
+            cannot be reached, otherwise 1.
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -21,8 +21,18 @@ struct DoctorCommand: SealbellCommand {
     @Flag(help: "Do not contact the push services: no connection leaves this machine.")
     var offline = false
 
+    @Flag(
+        help: ArgumentHelp(
+            "Also show the push services each app's credentials, with a push to a device that nobody has.",
+            discussion: "Google only validates it, and Apple's would be silent: nobody gets anything."))
+    var live = false
+
     @Flag(help: "Answer in JSON.")
     var json = false
+
+    func validate() throws {
+        guard !(offline && live) else { throw ValidationError("Either --offline or --live.") }
+    }
 
     func run(_ shell: Shell) async throws -> Ending {
         let configuration: RelayConfiguration
@@ -34,7 +44,7 @@ struct DoctorCommand: SealbellCommand {
             try findings.report(shell, json: json)
             return findings.status
         }
-        let findings = Findings(await Doctor(configuration, shell).examine(isOffline: offline))
+        let findings = Findings(await Doctor(configuration, shell).examine(isOffline: offline, isLive: live))
         try findings.report(shell, json: json)
         return findings.status
     }
@@ -50,7 +60,7 @@ struct Doctor {
         self.shell = shell
     }
 
-    func examine(isOffline: Bool) async -> [Finding] {
+    func examine(isOffline: Bool, isLive: Bool = false) async -> [Finding] {
         var findings = [Finding.summary(configuration)] + Finding.warnings(configuration)
         findings += await StartChecks(configuration, shell).all().filter { $0.subject != keysFile }
         findings += MachineChecks(configuration, shell.world.now).check()
@@ -60,6 +70,7 @@ struct Doctor {
         findings += DescriptorChecks(configuration).check()
         findings += await RelayChecks(configuration, shell).check()
         if !isOffline { findings += await ReachChecks(configuration).check() }
+        if isLive { findings += await LiveChecks(configuration, shell.world).check() }
         return findings
     }
 

@@ -4,7 +4,7 @@ import Foundation
 struct Finding: Sendable, Hashable, Encodable {
     enum Area: String, Sendable, Hashable, CaseIterable, Encodable {
         /// `certificates`: those that are no fault of the configuration's, for time alone has made them bad.
-        case configuration, files, certificates, clock, state, keys, store, ports, relay, reach
+        case configuration, files, certificates, clock, state, keys, store, ports, relay, reach, live
     }
 
     enum Severity: String, Sendable, Hashable, CaseIterable, Encodable {
@@ -54,7 +54,9 @@ struct Findings: Sendable, Encodable {
     var status: Ending {
         let areas = Set(findings.filter { $0.severity == .fault }.map(\.area))
         if areas.contains(.configuration) || areas.contains(.files) { return .configuration }
-        if !areas.isDisjoint(with: [.certificates, .clock, .state, .keys, .store, .relay]) { return .failed }
+        if !areas.isDisjoint(with: [.certificates, .clock, .state, .keys, .store, .relay, .live]) {
+            return .failed
+        }
         return areas.isEmpty ? .done : .unavailable
     }
 

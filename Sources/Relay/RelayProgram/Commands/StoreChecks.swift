@@ -127,6 +127,7 @@ struct StoreChecks {
         let age = max(0, owed.oldest.map { world.now().seconds - $0.acceptedAt.seconds } ?? 0)
         let facts =
             "\(owed.rows) pushes (\(owed.bytes >> 10) KiB) are owed, the oldest for \(Self.words(age))"
+            + (owed.oldest.map { " (\($0.text))" } ?? "")
         let percent = max(
             owed.rows * 100 / max(limits.outboxRows, 1),
             Int(Int64(owed.bytes) * 100 / max(limits.outboxBytes, 1)))

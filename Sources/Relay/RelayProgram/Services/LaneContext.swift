@@ -12,6 +12,8 @@ struct LaneContext: Sendable {
     let world: World
     let journal: Journal
     let options: HTTP2Options
+    /// What is sent is to reach nobody: for services that can look at a message without delivering it.
+    var isTrial = false
 
     var tunnel: HTTP2Endpoint.Proxy? {
         proxy.map { HTTP2Endpoint.Proxy(host: $0.host, port: $0.port) }

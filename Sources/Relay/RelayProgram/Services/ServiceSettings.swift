@@ -30,10 +30,17 @@ protocol ServiceSettings: Sendable, Hashable {
     static func fit(_ address: Secret) -> AddressFit
     /// Visible alerts for one address, to be tried one behind the other.
     func testPushes(_ order: TestPushOrder) throws(DeskRefusal) -> [TestPush]
+    /// Messages to addresses that nobody can have: the service's refusal tells whether it takes everything
+    /// else.
+    var trials: [ServiceTrial] { get }
+    /// What the answer to one of them says, and what to do.
+    func verdict(on answer: Answer) -> TrialVerdict
 }
 
 extension ServiceSettings {
     var appIDs: [String] { [] }
+    var trials: [ServiceTrial] { [] }
+    func verdict(on answer: Answer) -> TrialVerdict { .passing(answer) }
     var registeredAppIDs: [String] { appIDs }
     static func fit(_ address: Secret) -> AddressFit { .perhaps }
 
@@ -103,4 +110,31 @@ struct TestPush: Sendable {
 
     var environment: Environment
     var message: ProviderMessage
+}
+
+/// A message that reaches nobody.
+struct ServiceTrial: Sendable {
+    var environment: Environment
+    /// What of the app it tries, such as a bundle id; may be empty.
+    var subject: String
+    var message: ProviderMessage
+}
+
+/// What the answer to a trial says, in a sentence for an operator.
+enum TrialVerdict: Sendable, Hashable {
+    case good(String)
+    case warning(String)
+    case fault(String)
+
+    /// An answer that says nothing of credentials and app.
+    static func passing(_ answer: Answer) -> TrialVerdict {
+        switch answer.outcome {
+        case .accepted:
+            .warning("It took a message for an address that nobody has: it is no service of phones.")
+        case .retry:
+            .warning("It asks for time (\(answer.reason.rawValue)), and has judged nothing; try again later.")
+        case .unregistered, .rejected, .misconfigured:
+            .warning("It refuses the message (\(answer.reason.rawValue)), for which we know no cure.")
+        }
+    }
 }

@@ -66,7 +66,8 @@ extension FCMSettings: ServiceSettings {
             try FCMProvider(
                 lane: lane, credential: entry.credential, addressKind: kind, url: url?.text,
                 certificates: certificates, proxy: context.tunnel, options: context.options,
-                group: context.group, world: context.world, journal: context.journal)
+                validatesOnly: context.isTrial, group: context.group, world: context.world,
+                journal: context.journal)
         }
     }
 
