@@ -28,8 +28,7 @@ struct RegistrationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "An account, as its protocol names it to a relay.",
-            discussion: "Nextcloud: the device identifier; Session: the Session ID; Status: the key's hash.",
+            "An account or its hash, as its protocol names it to a relay (docs/guides/operating.md).",
             valueName: "account"))
     var account: String?
 

@@ -17,7 +17,7 @@ package struct SupportCode: Sendable, Hashable {
     private static let digits = 12
     private static let domain = Array("sealbell/support-code/1\0".utf8)
 
-    /// - Parameter token: as protocols tell it: small hex digits for APNs, Google's own text for FCM.
+    /// - Parameter token: as protocols tell it: Apple's in small hex digits, Google's as its own text.
     package init(token: Secret, day: UInt32) {
         let digest = token.reveal { token in
             Self.domain.withUnsafeBytes { domain in
