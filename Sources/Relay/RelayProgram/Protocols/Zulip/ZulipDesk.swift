@@ -108,16 +108,12 @@ struct ZulipDesk: Sendable {
     }
 
     /// - Parameter member: a member of the query or the body.
-    static func device(
+    private static func device(
         _ member: (String) -> String?
     ) throws(DeskRefusal) -> (realm: UUIDText, device: DeviceName) {
-        let device: DeviceName? =
-            switch (member("token_id"), member("device_id")) {
-            case (let text?, nil): TokenID(text).map { .token($0) }
-            case (nil, let text?): CanonicalInteger.read(Array(text.utf8)).map { .number($0) }
-            default: nil
-            }
-        guard let realm = member("realm").flatMap({ UUIDText($0) }), let device else {
+        guard let realm = member("realm").flatMap({ UUIDText($0) }),
+            let device = DeviceName(tokenID: member("token_id"), number: member("device_id"))
+        else {
             throw .status(
                 400,
                 "A device is named by realm, a UUID, and by token_id, 12 characters, or device_id, a number.")

@@ -66,7 +66,8 @@ final class ZulipInstance: HostedInstance {
 
     /// `realm` and `token_id` or `device_id`, as the device's server names it.
     func registrations(named names: [String: String]) async throws(StoreError) -> [Record] {
-        guard let (realm, device) = try? ZulipDesk.device({ names[$0] }),
+        guard let realm = names["realm"].flatMap({ UUIDText($0) }),
+            let device = DeviceName(tokenID: names["token_id"], number: names["device_id"]),
             let record = try await servers.record(realm, device)
         else { return [] }
         return [record]
