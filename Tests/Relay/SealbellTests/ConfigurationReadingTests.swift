@@ -95,7 +95,8 @@ struct ConfigurationReadingTests {
                     limits: { outbox: { rows: 5000, bytes: 64 MiB }, pushes_per_minute: 0, connections: 100 }
                     alerts:
                       log: false
-                      webhook: { url: "https://hooks.example.org/x?y=1", secret_file: hook.secret }
+                      webhook:
+                        { url: "https://hooks.example.org/x?y=1", secret_file: hook.secret, ca: ca.pem }
                       mail: { command: [/usr/sbin/sendmail, root] }
                     log: { level: debug, format: json }
                     listeners:
@@ -115,6 +116,7 @@ struct ConfigurationReadingTests {
         #expect(configuration.limits.pushesPerMinute == nil && configuration.limits.connections == 100)
         #expect(configuration.alerts.webhook?.url.target == "/x?y=1" && !configuration.alerts.log)
         #expect(configuration.alerts.webhook?.secretFile == "/etc/sealbell/hook.secret")
+        #expect(configuration.alerts.webhook?.authorityFile == "/etc/sealbell/ca.pem")
         #expect(
             configuration.alerts.mail
                 == AlertsConfiguration.Mail(command: ["/usr/sbin/sendmail", "root"], to: "root"))

@@ -15,6 +15,6 @@ enum ConfigurationKeys {
     static let limits = ["outbox", "pushes_per_minute", "connections"]
     static let outbox = ["rows", "bytes"]
     static let alerts = ["log", "gauge", "overdue_minutes", "webhook", "mail"]
-    static let webhook = ["url", "secret_file"]
+    static let webhook = ["url", "secret_file", "ca"]
     static let mail = ["command", "to"]
 }

@@ -45,6 +45,11 @@ extension FileContent {
         noCertificate(path)
     }
 
+    /// Of the operator's own receiver, which the sandbox does not stand in for.
+    static let webhookAuthority = FileContent(words: "the webhook's authority", isSecret: false) { _, path in
+        noCertificate(path)
+    }
+
     static let privateKey = FileContent(words: "a private key") { _, path in
         // The reason is the parser's own text, which may quote the file.
         let key = try? NIOSSLPrivateKey(file: path, format: .pem)

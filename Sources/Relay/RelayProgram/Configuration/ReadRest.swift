@@ -35,14 +35,15 @@ extension ConfigurationReader {
             "overdue_minutes", in: 0...20_160, default: AlertsConfiguration.overdueMinutes)
         alerts.overdueAfter = overdue == 0 ? nil : .seconds(60 * overdue)
         alerts.webhook = cursor.cursor("webhook", keys: ConfigurationKeys.webhook).flatMap { webhook in
-            for key in ConfigurationKeys.webhook where webhook.node[key] == nil {
+            for key in ["url", "secret_file"] where webhook.node[key] == nil {
                 webhook.missing(
                     key, "A webhook needs url and secret_file; its calls are signed with the secret.")
             }
             let url = webhook.parsed("url", HTTPSURL.init, "An https:// address.")
             let secret = webhook.file("secret_file", .webhookSecret)
+            let authority = webhook.file("ca", .webhookAuthority)
             guard let url, let secret else { return nil }
-            return AlertsConfiguration.Webhook(url: url, secretFile: secret)
+            return AlertsConfiguration.Webhook(url: url, secretFile: secret, authorityFile: authority)
         }
         alerts.mail = cursor.cursor("mail", keys: ConfigurationKeys.mail).flatMap { mail in
             guard mail.node["command"] != nil else {

@@ -132,6 +132,8 @@ struct AlertsConfiguration: Sendable, Hashable {
         var url: HTTPSURL
         /// Its bytes sign each call (HMAC-SHA256).
         var secretFile: String
+        /// PEM of an authority of the operator's own; `nil`: those that this machine trusts, alone.
+        var authorityFile: String?
     }
 
     struct Mail: Sendable, Hashable {

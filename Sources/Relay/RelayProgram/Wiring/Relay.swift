@@ -105,11 +105,8 @@ final class Relay: Sendable {
             around.hosting,
             HostingContext(
                 delivery: delivery, registry: store.sealed, web: web,
-                webTrusting: { file in
-                    var options = Self.options(configuration, around.web)
-                    options.extraAuthorities.append(file)
-                    return HTTPSFetch(options, group: around.group, world: around.world)
-                }, neighbours: { [beside] in beside.instances }, group: around.group,
+                webTrusting: { file in Self.web(configuration, around, trusting: file) },
+                neighbours: { [beside] in beside.instances }, group: around.group,
                 world: around.world, journal: around.journal, metrics: around.metrics, spans: around.spans,
                 events: events, isRehearsal: around.isRehearsal))
         beside.watch(instances)
@@ -146,7 +143,9 @@ final class Relay: Sendable {
         let web = Self.web(configuration, around)
         return Wiring(
             configuration: configuration, cache: cache, lanes: lanes, instances: instances, web: web,
-            ways: try AlertWiring(configuration, web).ways(around.world),
+            ways: try AlertWiring(configuration) { file in
+                file.map { Self.web(configuration, around, trusting: $0) } ?? web
+            }.ways(around.world),
             furnish: try listeners.furnish(configuration, instances))
     }
 
@@ -218,14 +217,17 @@ final class Relay: Sendable {
             replacing: old, proxy: configuration.proxy, world: around.world, journal: around.journal
         ) { authority in
             // The token endpoint may stand behind an authority of the configuration's own.
-            var options = options(configuration, around.web)
-            if let authority { options.extraAuthorities.append(authority) }
-            return HTTPSFetch(options, group: around.group, world: around.world)
+            web(configuration, around, trusting: authority)
         }
     }
 
-    private static func web(_ configuration: RelayConfiguration, _ around: Surroundings) -> any WebFetch {
-        HTTPSFetch(options(configuration, around.web), group: around.group, world: around.world)
+    /// - Parameter authority: a file of PEM that is trusted beside what this machine trusts.
+    private static func web(
+        _ configuration: RelayConfiguration, _ around: Surroundings, trusting authority: String? = nil
+    ) -> any WebFetch {
+        var options = options(configuration, around.web)
+        if let authority { options.extraAuthorities.append(authority) }
+        return HTTPSFetch(options, group: around.group, world: around.world)
     }
 
     static func options(_ configuration: RelayConfiguration, _ base: WebOptions) -> WebOptions {

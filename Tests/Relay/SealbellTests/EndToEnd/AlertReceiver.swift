@@ -62,8 +62,12 @@ final class AlertReceiver: Sendable {
             stage.folder.path + "/hook.secret", Array("a secret of an operator".utf8), replacing: true)
         let receiver = try AlertReceiver(stage)
         let port = try await receiver.listener.open()
-        let text =
-            "  webhook: { url: \"https://localhost:\(port)/hook\", secret_file: hook.secret }\n"
+        // The receiver's certificate is the sandbox's: without `ca` nothing would be told.
+        let text = """
+              webhook: { url: "https://localhost:\(port)/hook", secret_file: hook.secret,
+                         ca: "\(stage.sandbox.authorityFile)" }
+
+            """
         try await beside(receiver.listener.run) { try await body(receiver, text) }
     }
 

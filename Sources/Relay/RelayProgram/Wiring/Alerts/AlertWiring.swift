@@ -5,9 +5,10 @@ import PushModel
 /// Which ways alerts go, as the configuration says.
 struct AlertWiring {
     private let alerts: AlertsConfiguration
-    private let web: any WebFetch
+    private let web: (_ authority: String?) -> any WebFetch
 
-    init(_ configuration: RelayConfiguration, _ web: any WebFetch) {
+    /// - Parameter web: what fetches, and trusts the authority in that file too where there is one.
+    init(_ configuration: RelayConfiguration, _ web: @escaping (_ authority: String?) -> any WebFetch) {
         alerts = configuration.alerts
         self.web = web
     }
@@ -19,7 +20,7 @@ struct AlertWiring {
             sinks.append(
                 WebhookSink(
                     url: webhook.url.text, key: try CredentialCache.read(webhook.secretFile).trimmed,
-                    web: web))
+                    web: web(webhook.authorityFile)))
         }
         if let mail = alerts.mail, let program = mail.command.first {
             sinks.append(
