@@ -1,5 +1,6 @@
 @testable import AdminIngress
 import CoreMetrics
+import Delivery
 import HTTPIngress
 import PushModel
 import PushTesting
@@ -307,7 +308,7 @@ struct AdminFaceTests {
     func statusPage() async {
         let answer = await face().respond(to: HTTPInbound(.get, path: "/status", isLoopback: true, tag: 4))
         let text = String(decoding: answer.body, as: UTF8.self)
-        #expect(text.contains(#""state":"halted","in_memory":3,"parked":4,"reason":"BadDeviceToken""#))
+        #expect(text.contains(#""state":"halted","in_memory":3,"parked":4,"reason":"BadDeviceToken","reason_at":null"#))
         #expect(text.contains(#""outbox":{"rows":7,"bytes":900,"oldest_seconds":null}"#))
         #expect(text.contains(#""origins":null"#) && text.contains(#""alerts":[],"certificates":[]"#))
     }
@@ -319,6 +320,19 @@ struct AdminFaceTests {
         report.oldestAt = UnixTime(seconds: 2_000)
         report.origins = 12
         report.lanes[0].inFlight = 5
+        report.lanes[0].connections = 2
+        report.lanes[0].reasonAt = UnixTime(seconds: 9_000)
+        report.refusals = [
+            Attempt(
+                id: PushID(at: UnixTime(seconds: 8_990), random: 1, 2), lane: probeLane, number: 1,
+                sentAt: UnixTime(seconds: 8_999), answeredAt: UnixTime(seconds: 9_000), outcome: .rejected,
+                reason: .badDeviceToken, next: .again(at: UnixTime(seconds: 9_500)))
+        ]
+        report.ingresses = [
+            IngressReport(
+                configured("inbox"), peers: NoteCode("inbox relays"), connected: 1, of: 3, hears: true,
+                queued: 9, lacks: NoteCode("one of them is slow"))
+        ]
         let alerts: [Alert] = [
             .laneHalted(probeLane, .badDeviceToken), .certificateExpiring(configured("public"), days: 0)
         ]
@@ -354,6 +368,15 @@ struct AdminFaceTests {
         #expect(json?["outbox"]?["oldest_seconds"]?.int64 == 7_200 && json?["origins"]?.int64 == 12)
         #expect(
             json?["alerts"]?.array?.map { $0["alert"]?.string } == ["certificate_expiring", "lane_halted"])
+        let lane = json?["lanes"]?[0]
+        #expect(lane?["connections"]?.int64 == 2 && lane?["reason_at"]?.int64 == 9_000)
+        let refusal = json?["refusals"]?[0]
+        #expect(refusal?["at"]?.int64 == 9_000 && refusal?["reason"]?.string == "BadDeviceToken")
+        #expect(refusal?["outcome"]?.string == "rejected")
+        #expect(refusal?["push"]?.string == Self.busy.refusals[0].id.text)
+        let ingress = json?["ingresses"]?[0]
+        #expect(ingress?["connected"]?.int64 == 1 && ingress?["known"]?.int64 == 3)
+        #expect(ingress?["lacks"]?.string == "one of them is slow")
         #expect(
             json?["certificates"]?[1]?["days"]?.int64 == 33 && json?["lanes"]?[0]?["in_flight"]?.int64 == 5)
     }

@@ -25,6 +25,20 @@ struct TrailTests {
         #expect(trail.find(PushID(Digest16(high: 7, low: 7))).attempts.isEmpty)
     }
 
+    @Test("The latest refusals come newest first, before the ring is full and after, and no acceptance is one")
+    func latest() {
+        let trail = AttemptTrail(acceptances: 4, faults: 3)
+        #expect(trail.latestFaults(5).isEmpty)
+        trail.note(attempt(1, .retry, at: 1))
+        trail.note(attempt(2, .accepted, at: 2))
+        trail.note(attempt(3, .rejected, at: 3))
+        #expect(trail.latestFaults(5) == [attempt(3, .rejected, at: 3), attempt(1, .retry, at: 1)])
+        for number in 4...9 { trail.note(attempt(UInt64(number), .retry, at: Int64(number))) }
+        #expect(trail.latestFaults(5).map(\.answeredAt.seconds) == [9, 8, 7])
+        #expect(trail.latestFaults(2).map(\.answeredAt.seconds) == [9, 8])
+        #expect(trail.latestFaults(0).isEmpty)
+    }
+
     @Test("Each ring keeps its own latest answers, and says since when; acceptances wash away no fault")
     func rings() {
         let trail = AttemptTrail(acceptances: 4, faults: 2)

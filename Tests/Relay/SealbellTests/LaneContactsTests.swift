@@ -1,3 +1,4 @@
+import AdminIngress
 @testable import Delivery
 import PushModel
 import Testing
@@ -35,5 +36,26 @@ struct LaneContactsTests {
         #expect(!told(655, open: 0, failed: 3))
         #expect(told(720, open: 0, failed: 3))
         #expect(contacts.look([], after: .seconds(60), at: start + .seconds(900)).isEmpty)
+    }
+
+    @Test("A lane counts as open only while it has a connection")
+    func contact() throws {
+        let lane = LaneName(
+            app: try #require(ConfiguredName("acme")), service: .apns, environment: .production)
+        var snapshot = LaneSnapshot(
+            lane: lane, isHalted: false, haltedFor: nil, reason: nil, inMemory: 0, parked: 0, inFlight: 0,
+            isUnanswered: false)
+        #expect(snapshot.contact == .ready && snapshot.connections == nil, "nobody counts")
+        for (open, opened, failed, state) in [
+            (0, 0, 0, LaneReport.State.untried), (1, 1, 0, .open), (2, 3, 9, .open), (0, 1, 0, .idle),
+            (0, 1, 4, .idle), (0, 0, 1, .unreachable)
+        ] {
+            snapshot.figures = [
+                .gauge("sealbell_push_connections", open),
+                .total("sealbell_push_connections_opened_total", opened),
+                .total("sealbell_push_connections_failed_total", failed)
+            ]
+            #expect(snapshot.contact == state && snapshot.connections == open, "\(open) \(opened) \(failed)")
+        }
     }
 }

@@ -1,3 +1,4 @@
+import Delivery
 import HTTPIngress
 import PushModel
 import WireFormats
@@ -46,6 +47,12 @@ enum AdminPages {
         json.beginArray("lanes")
         for lane in report.lanes { write(lane, &json) }
         json.endArray()
+        json.beginArray("ingresses")
+        for ingress in report.ingresses { write(ingress, &json) }
+        json.endArray()
+        json.beginArray("refusals")
+        for refusal in report.refusals { write(refusal, &json) }
+        json.endArray()
         json.beginArray("alerts")
         for alert in sorted(report.alerts) { write(alert, &json) }
         json.endArray()
@@ -84,7 +91,31 @@ enum AdminPages {
         json.member("in_memory", Int64(lane.inMemory))
         json.member("parked", Int64(lane.parked))
         json.optional("reason", lane.reason?.rawValue)
+        json.optional("reason_at", lane.reasonAt?.seconds)
         json.member("in_flight", Int64(lane.inFlight))
+        json.optional("connections", lane.connections.map { Int64($0) })
+        json.endObject()
+    }
+
+    private static func write(_ ingress: IngressReport, _ json: inout JSONWriter) {
+        json.beginObject()
+        json.member("instance", ingress.instance.text)
+        json.member("peers", ingress.peers.text)
+        json.member("connected", Int64(ingress.connected))
+        json.member("known", Int64(ingress.known))
+        json.member("hears", ingress.hears)
+        json.member("queued", Int64(ingress.queued))
+        json.optional("lacks", ingress.lacks?.text)
+        json.endObject()
+    }
+
+    private static func write(_ refusal: Attempt, _ json: inout JSONWriter) {
+        json.beginObject()
+        json.member("at", refusal.answeredAt.seconds)
+        json.member("lane", refusal.lane.description)
+        json.member("outcome", refusal.outcome.label)
+        json.member("reason", refusal.reason.rawValue)
+        json.member("push", refusal.id.text)
         json.endObject()
     }
 

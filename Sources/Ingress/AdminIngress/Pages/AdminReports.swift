@@ -1,3 +1,4 @@
+package import Delivery
 package import PushModel
 
 /// One question to the running relay whose answer decides whether it is ready.
@@ -32,7 +33,19 @@ package struct RoleCheck: Sendable {
 /// One lane as an operator sees it: only counts, no address, no origin.
 package struct LaneReport: Sendable, Hashable {
     package enum State: String, Sendable, Hashable, CaseIterable {
-        case open, halted, unanswered, waiting
+        /// A connection to the push service is open.
+        case open
+        /// Nothing is against it; its provider counts no connections.
+        case ready
+        /// No push has asked for a connection yet, so nobody knows whether the push service answers.
+        case untried
+        /// The push service was connected, and no push needs it now.
+        case idle
+        /// Pushes of it wait in the store.
+        case waiting
+        /// Connections fail, and none is open.
+        case unreachable
+        case unanswered, halted
     }
 
     package var lane: LaneName
@@ -41,8 +54,12 @@ package struct LaneReport: Sendable, Hashable {
     package var parked: Int
     /// Requests that wait for the push service's answer.
     package var inFlight: Int
-    /// Why it is halted or unanswered, from the closed list of reasons.
+    /// Open connections to the push service; `nil` where its provider counts none.
+    package var connections: Int?
+    /// The push service's last answer, if that was no acceptance, from the closed list of reasons.
     package var reason: Reason?
+    /// When that was; `nil` when it is not remembered.
+    package var reasonAt: UnixTime?
 
     package init(
         _ lane: LaneName, _ state: State, inMemory: Int, parked: Int, inFlight: Int = 0,
@@ -66,6 +83,35 @@ package struct CertificateReport: Sendable, Hashable {
     package init(_ listener: ConfiguredName, days: Int) {
         self.listener = listener
         self.days = days
+    }
+}
+
+/// How an instance that goes to its peers by itself hears them.
+package struct IngressReport: Sendable, Hashable {
+    package var instance: ConfiguredName
+    /// What they are, in the plural: `inbox relays`.
+    package var peers: NoteCode
+    package var connected: Int
+    /// How many this process should be connected to.
+    package var known: Int
+    /// Whether what senders send would be heard.
+    package var hears: Bool
+    /// What is received and waits to be handled.
+    package var queued: Int
+    /// What is missing, as a short phrase; `nil`: nothing.
+    package var lacks: NoteCode?
+
+    package init(
+        _ instance: ConfiguredName, peers: NoteCode, connected: Int, of known: Int, hears: Bool,
+        queued: Int = 0, lacks: NoteCode? = nil
+    ) {
+        self.instance = instance
+        self.peers = peers
+        self.connected = connected
+        self.known = known
+        self.hears = hears
+        self.queued = queued
+        self.lacks = lacks
     }
 }
 
@@ -101,6 +147,10 @@ package struct StatusReport: Sendable {
     package var unreadClients: [(listener: ConfiguredName, requests: Int)] = []
     /// `nil` when there was none since the start.
     package var reload: ReloadReport?
+    /// Answers of push services that were no acceptances, the latest first.
+    package var refusals: [Attempt] = []
+    /// Of instances that go to their peers by themselves.
+    package var ingresses: [IngressReport] = []
 
     package init(
         version: NoteCode, startedAt: UnixTime, lanes: [LaneReport], outboxRows: Int?, outboxBytes: Int?

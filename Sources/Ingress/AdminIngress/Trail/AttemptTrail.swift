@@ -32,6 +32,12 @@ package final class AttemptTrail: Sendable {
             hasForgotten = true
         }
 
+        /// The latest, the newest first.
+        func latest(_ count: Int) -> [Element] {
+            // Until the ring is full, `next` is 0, and the newest stands last all the same.
+            (0..<min(count, slots.count)).map { slots[(next + slots.count - 1 - $0) % slots.count] }
+        }
+
         /// The oldest that is remembered, once older ones are not.
         var oldest: Element? { hasForgotten ? slots[next] : nil }
     }
@@ -123,6 +129,11 @@ package final class AttemptTrail: Sendable {
     }
 
     package func note(_ attempt: Attempt) { state.withLock { $0.note(attempt) } }
+
+    /// The latest answers that were no acceptances, the newest first.
+    package func latestFaults(_ count: Int) -> [Attempt] {
+        state.withLock { $0.faults.latest(max(0, count)).filter { $0.outcome != .accepted } }
+    }
 
     /// Looks through both rings; a person's question now and then, some tens of microseconds.
     package func find(_ id: PushID) -> Found {

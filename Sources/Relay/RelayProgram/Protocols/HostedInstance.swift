@@ -39,6 +39,8 @@ protocol HostedInstance: Sendable {
     func answerWaiting()
     /// Whether it goes to its peers itself and hears none of them.
     func hearsNobody() async -> Bool
+    /// How it hears its peers, for an operator; `nil` where they come to it.
+    func hearing() async -> IngressReport?
     /// What its peers refuse it, for an operator.
     var troubles: [Alert] { get }
     /// Whether one of its troubles that does not stand among ``troubles`` is known to be over. What was met
@@ -82,6 +84,7 @@ extension HostedInstance {
     func isReady() async -> Bool { true }
     func answerWaiting() {}
     func hearsNobody() async -> Bool { false }
+    func hearing() async -> IngressReport? { nil }
     var troubles: [Alert] { [] }
     func isProven(over subject: Alert.Subject) -> Bool { true }
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] { [] }

@@ -94,6 +94,12 @@ final class MarmotInstance: HostedInstance {
 
     func isReady() async -> Bool { await ingress.presence().listening > 0 }
     func hearsNobody() async -> Bool { await ingress.presence().listening == 0 }
+    func hearing() async -> IngressReport? {
+        let (listening, configured) = await ingress.presence()
+        return IngressReport(
+            name, peers: NoteCode("inbox relays"), connected: listening, of: configured, hears: listening > 0)
+    }
+
     var troubles: [Alert] { refusals.refusing.map { .instanceRefused(name, by: $0) } }
 
     /// The relay has taken a list since, or is not listened at any more.

@@ -91,6 +91,14 @@ final class SessionInstance: CountingInstance {
         link.hearsNobody
     }
 
+    func hearing() async -> IngressReport? {
+        let link = link
+        return IngressReport(
+            name, peers: NoteCode("storage nodes"), connected: link.connected, of: link.ours,
+            hears: !link.hearsNobody, queued: link.queued,
+            lacks: link.isDaemonConnected ? nil : NoteCode("oxend does not answer"))
+    }
+
     /// Of this process's nodes; the others say their own.
     var troubles: [Alert] {
         let refused = link.refused

@@ -105,6 +105,19 @@ final class StatusInstance: CountingInstance {
     func isReady() async -> Bool { !waku.hearsNobody }
     func hearsNobody() async -> Bool { waku.hearsNobody }
 
+    func hearing() async -> IngressReport? {
+        let waku = waku
+        let lacks: NoteCode? =
+            switch waku.health {
+            case .alone: NoteCode("the node has no peers")
+            case .partlyConnected: NoteCode("the node has few peers")
+            case .connected, .unknown: waku.hasGap ? NoteCode("missed messages are fetched") : nil
+            }
+        return IngressReport(
+            name, peers: NoteCode("Waku node"), connected: waku.isListening ? 1 : 0, of: 1,
+            hears: !waku.hearsNobody, queued: waku.queued, lacks: lacks)
+    }
+
     /// Of this process's node; the others say their own.
     var troubles: [Alert] {
         let (waku, failures) = (waku, gateway?.failures ?? 0)

@@ -1,3 +1,4 @@
+import AdminIngress
 import Delivery
 import PushModel
 
@@ -5,8 +6,9 @@ import PushModel
 /// looks in, lanes out.
 struct LaneContacts: Sendable {
     /// Names of what every provider counts of its connections.
-    private static let open = "sealbell_push_connections"
-    private static let failed = "sealbell_push_connections_failed_total"
+    fileprivate static let open = "sealbell_push_connections"
+    fileprivate static let opened = "sealbell_push_connections_opened_total"
+    fileprivate static let failed = "sealbell_push_connections_failed_total"
 
     private struct Contact: Sendable {
         /// How many connections had failed when one was open last.
@@ -45,6 +47,17 @@ extension LaneContacts {
 }
 
 extension LaneSnapshot {
+    /// Open connections to the push service; `nil` where the provider counts none.
+    var connections: Int? { figure(LaneContacts.open) }
+
+    /// What its connections say of a lane that nothing holds up.
+    var contact: LaneReport.State {
+        guard let open = connections else { return .ready }
+        if open > 0 { return .open }
+        if (figure(LaneContacts.opened) ?? 0) > 0 { return .idle }
+        return (figure(LaneContacts.failed) ?? 0) > 0 ? .unreachable : .untried
+    }
+
     /// One of the provider's counts; `nil` when it has none of that name.
     fileprivate func figure(_ name: String) -> Int? {
         figures.first { "\($0.name)" == name }?.value

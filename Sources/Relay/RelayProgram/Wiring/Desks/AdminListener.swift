@@ -50,10 +50,17 @@ struct AdminListener: Sendable {
     }
 
     private func status(_ instances: DeskInstances, _ listeners: [HTTPListener]) async -> StatusReport {
+        let standing = alerts.raised
+        let faults = trail.latestFaults(Self.refusalsLooked)
         let lanes = delivery.snapshot().map { lane in
-            LaneReport(
-                lane.lane, Self.state(of: lane),
-                inMemory: lane.inMemory, parked: lane.parked, inFlight: lane.inFlight, reason: lane.reason)
+            let trouble = Alert.laneUnreachable(lane.lane).subject
+            let isUnreachable = standing.contains { $0.subject == trouble }
+            var report = LaneReport(
+                lane.lane, Self.state(of: lane, isUnreachable: isUnreachable), inMemory: lane.inMemory,
+                parked: lane.parked, inFlight: lane.inFlight, reason: lane.reason)
+            report.connections = lane.connections
+            report.reasonAt = faults.first { $0.lane == lane.lane && $0.reason == lane.reason }?.answeredAt
+            return report
         }
         let load = await load()
         var report = StatusReport(
@@ -62,17 +69,25 @@ struct AdminListener: Sendable {
         // A store that fails has its alert; the page shows the rest.
         report.oldestAt = (try? await store.lookup.oldest())?.acceptedAt
         report.origins = await origins.count(instances)
-        report.alerts = alerts.raised
+        report.alerts = standing
         report.certificates = certificates.days().map { CertificateReport($0.listener, days: $0.days) }
         report.unreadClients = listeners.filter { $0.unreadClients > 0 }.map { ($0.name, $0.unreadClients) }
         report.reload = reloads.last
+        report.refusals = Array(faults.prefix(Self.refusalsShown))
+        report.ingresses = await instances.ingresses()
         return report
     }
 
-    private static func state(of lane: LaneSnapshot) -> LaneReport.State {
+    /// As many as a person reads.
+    private static let refusalsShown = 20
+    /// Among these a lane's last refusal is looked for; it is copied under a lock that each answer takes.
+    private static let refusalsLooked = 500
+
+    private static func state(of lane: LaneSnapshot, isUnreachable: Bool) -> LaneReport.State {
         if lane.isHalted { return .halted }
         if lane.isUnanswered { return .unanswered }
-        return lane.parked > 0 ? .waiting : .open
+        if isUnreachable { return .unreachable }
+        return lane.parked > 0 ? .waiting : lane.contact
     }
 
     private func samples() async -> [MetricSample] {
@@ -130,10 +145,12 @@ struct AdminListener: Sendable {
     }
 }
 
-/// How many origins have signed up, counted at most once a minute: the dashboard asks every five seconds, and
-/// each origin's record is opened for it.
+/// How many origins have signed up. Each origin's record is opened for it, and an open dashboard asks again
+/// and again: so where there are many, they are counted at most once a minute.
 final class OriginCount: Sendable {
     private static let life = Duration.seconds(60)
+    /// From here on a count is kept. A store reads so many records in milliseconds.
+    static let many = 500
     private let world: World
     private let last = Mutex<(count: Int, until: ContinuousClock.Instant)?>(nil)
 
@@ -147,7 +164,7 @@ final class OriginCount: Sendable {
         do throws(StoreError) {
             for control in instances.controls { count += try await control.count() }
         } catch { return nil }
-        last.withLock { $0 = (count, now + Self.life) }
+        last.withLock { $0 = count < Self.many ? nil : (count, now + Self.life) }
         return count
     }
 }

@@ -89,6 +89,15 @@ struct DeskInstances: Sendable {
     /// Those of every instance where origins sign up.
     var controls: [any OriginControl] { instances.compactMap(\.origins) }
 
+    /// How those that go to their peers by themselves hear them.
+    func ingresses() async -> [IngressReport] {
+        var reports: [IngressReport] = []
+        for instance in instances {
+            if let report = await instance.hearing() { reports.append(report) }
+        }
+        return reports
+    }
+
     /// Where registrations of an address would be found, over all instances.
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
         instances.flatMap { $0.indexes(ofAddress: address, appID: appID) }
