@@ -20,6 +20,8 @@ final class CounterCell: CounterHandler, MetricCell {
 
     func reset() { total.store(0, ordering: .relaxed) }
 
+    var value: Int64 { total.load(ordering: .relaxed) }
+
     func write(_ name: String, _ labels: String, to text: inout String) {
         text += seriesLine(name, labels, String(total.load(ordering: .relaxed)))
     }
@@ -82,6 +84,8 @@ final class HistogramCell: TimerHandler, RecorderHandler, MetricCell {
             $0.sum += value
         }
     }
+
+    var value: HistogramCounts { HistogramCounts(bounds: bounds, counts: state.withLock(\.counts)) }
 
     func write(_ name: String, _ labels: String, to text: inout String) {
         let (counts, sum) = state.withLock { ($0.counts, $0.sum) }

@@ -119,6 +119,27 @@ package final class PrometheusMetrics: MetricsFactory {
         return text + seriesLine("sealbell_metrics_dropped_total", "", String(dropped))
     }
 
+    // MARK: Figures
+
+    /// The sum of a family's counters.
+    ///
+    /// - Parameter isMeant: of a series' labels, written out: `a="b",c="d"`.
+    func total(_ name: String, where isMeant: (String) -> Bool) -> Int64 {
+        cells(name, isMeant).reduce(0) { $0 &+ (($1 as? CounterCell)?.value ?? 0) }
+    }
+
+    /// A family's histograms, added up.
+    func histogram(_ name: String, where isMeant: (String) -> Bool) -> HistogramCounts {
+        cells(name, isMeant).reduce(HistogramCounts()) { sum, cell in
+            (cell as? HistogramCell).map { sum.with($0.value) } ?? sum
+        }
+    }
+
+    private func cells(_ name: String, _ isMeant: (String) -> Bool) -> [any MetricCell] {
+        let all = state.withLock(\.cells)
+        return all.compactMap { $0.key.name == name && isMeant($0.key.labels) ? $0.value : nil }
+    }
+
     /// The lines before a family's first.
     private func head(_ name: String, _ kind: MetricKind) -> String {
         let help = self.help[name].map { "# HELP \(name) \($0)\n" } ?? ""

@@ -151,6 +151,9 @@ package struct StatusReport: Sendable {
     package var refusals: [Attempt] = []
     /// Of instances that go to their peers by themselves.
     package var ingresses: [IngressReport] = []
+    /// The last hour, oldest first, and the moment that it ends at.
+    package var history: [FigureSample] = []
+    package var instant: ContinuousClock.Instant?
 
     package init(
         version: NoteCode, startedAt: UnixTime, lanes: [LaneReport], outboxRows: Int?, outboxBytes: Int?

@@ -95,6 +95,8 @@ final class Relay: Sendable {
         history = HistoryKeeper(
             store.sealed, world: around.world, journal: around.journal,
             told: { RegistrationLife.note($0, in: life) })
+        let lastHour = FigureHistory(
+            around.metrics, own: configuration.listeners.filter(\.isAdmin).map(\.name))
         delivery = DeliveryService(
             outbox: store.sealed, registry: store.sealed, limits: Self.limits(around.limits, configuration),
             world: around.world, journal: around.journal,
@@ -116,15 +118,14 @@ final class Relay: Sendable {
         watch = RelayMonitor(
             RelayMonitor.Subjects(
                 delivery: delivery, store: store, instances: instances, custody: custody, proofs: proofs,
-                refusals: refusals, journal: around.journal, freeBytes: around.freeBytes),
+                refusals: refusals, lastHour: lastHour, journal: around.journal, freeBytes: around.freeBytes),
             alerts, configuration, limits: around.spans.watch, world: around.world)
         let admin = AdminListener(
             hosting: around.hosting, delivery: delivery, store: store, watch: watch, metrics: around.metrics,
             alerts: alerts,
             trail: trail, history: history, certificates: certificates, origins: OriginCount(around.world),
-            reloads: reloads,
-            process: ProcessFigures(around.world), startedAt: around.world.now(),
-            codes: CodeSearch(store.sealed, around.world), world: around.world)
+            reloads: reloads, lastHour: lastHour, process: ProcessFigures(around.world),
+            startedAt: around.world.now(), codes: CodeSearch(store.sealed, around.world), world: around.world)
         listeners = try Listeners(configuration, admin: admin, alerts: alerts, around)
     }
 

@@ -7,7 +7,7 @@ import Synchronization
 
 /// Checks every few seconds what an operator must know without asking: the store, what is owed and for how
 /// long, the lanes, custody that has ended, inbox relays. It raises and clears alerts, and its last results
-/// answer requests for metrics and health.
+/// answer requests for metrics and health. It also takes the samples of the dashboard's graphs.
 ///
 /// So alerts do not depend on requests, and answers do not depend on the store: one loop asks the store, and
 /// another judges it, which also sees that the first one still waits (decision 0058).
@@ -23,6 +23,7 @@ final class RelayMonitor: Service, Sendable {
         let custody: CustodyTally
         let proofs: LaneProofs
         let refusals: RefusalRates
+        let lastHour: FigureHistory
         let journal: Journal
         /// At a path; `nil`: the system does not tell.
         let freeBytes: @Sendable (String) -> Int64?
@@ -159,6 +160,7 @@ final class RelayMonitor: Service, Sendable {
     /// makes sure that nothing is missed and that no alert stays for ever.
     private func judge() async {
         subjects.refusals.tell(subjects.journal)
+        subjects.lastHour.note(at: world.instant(), owed: look?.load.rows) { ProcessMemory.pages?.resident }
         // Read before the alerts that it is compared with: alerts that are raised meanwhile are left to the
         // next look.
         let standing = alerts.raised

@@ -18,6 +18,7 @@ struct AdminListener: Sendable {
     let certificates: CertificateMonitor
     let origins: OriginCount
     let reloads: ReloadMemory
+    let lastHour: FigureHistory
     let process: ProcessFigures
     let startedAt: UnixTime
     let codes: CodeSearch
@@ -75,6 +76,7 @@ struct AdminListener: Sendable {
         report.reload = reloads.last
         report.refusals = Array(faults.prefix(Self.refusalsShown))
         report.ingresses = await instances.ingresses()
+        (report.history, report.instant) = (lastHour.samples, world.instant())
         return report
     }
 
