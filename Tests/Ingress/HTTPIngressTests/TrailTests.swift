@@ -25,7 +25,7 @@ struct TrailTests {
         #expect(trail.find(PushID(Digest16(high: 7, low: 7))).attempts.isEmpty)
     }
 
-    @Test("The latest refusals come newest first, before the ring is full and after, and no acceptance is one")
+    @Test("The latest refusals come newest first, in a ring that is full and in one that is not")
     func latest() {
         let trail = AttemptTrail(acceptances: 4, faults: 3)
         #expect(trail.latestFaults(5).isEmpty)

@@ -105,10 +105,10 @@ package struct AdminFace: HTTPFace {
         case .ready: answer = await readiness(inbound, tells: tells)
         case .status: answer = HTTPOutbound(200, .json, AdminPages.status(await status(), now: world.now()))
         case .dashboard, nil:
-            answer = HTTPOutbound(200, .html, AdminPages.dashboard(await status(), now: world.now()))
-            answer.headers = [
-                (name: "content-security-policy", value: AdminPages.dashboardPolicy)
-            ]
+            let page = Dashboard(
+                report: await status(), health: await examination.health(), now: world.now())
+            answer = HTTPOutbound(200, .html, page.html)
+            answer.headers = [(name: "content-security-policy", value: DashboardStyle.policy)]
         }
         return answer
     }
