@@ -9,7 +9,7 @@ help:
 	@echo 'make run        build (release), start the sandbox relay, send one notification, serve until Ctrl-C'
 	@echo 'make test       build and run all tests, then short crash and power-cut runs'
 	@echo 'make lint       formatting, text files, syntax of the scripts: what needs no build, in seconds'
-	@echo 'make check      make lint, what apps resolve, a release build, promtool on the metrics, then all that make test does'
+	@echo 'make check      make lint, what apps resolve, a release build, promtool on metrics and alert rules, then all that make test does'
 	@echo 'make bench      measure the sender and the whole relay beside h2load'
 	@echo 'make chaos      kill the relay 200 times under load and count what was lost (N=1000 for more)'
 	@echo 'make powercut   lose what was not synced, 100 times, and count what was lost (N=20 for less)'
