@@ -106,6 +106,21 @@ struct RuntimeTests {
         for fault in FileFault.allCases { #expect(fault.sentence.hasSuffix(".")) }
     }
 
+    @Test(
+        "A file that root replaces keeps its owner",
+        .enabled(if: geteuid() == 0, "root alone gives files away"))
+    func owner() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/keys"
+        try writeFile(path, [1], replacing: true)
+        #expect(chown(path, 1, 2) == 0)
+        try writeFile(path, [2], replacing: true)
+        let attributes = try FileManager.default.attributesOfItem(atPath: path)
+        #expect((attributes[.ownerAccountID] as? NSNumber)?.intValue == 1)
+        #expect((attributes[.groupOwnerAccountID] as? NSNumber)?.intValue == 2)
+        #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o600)
+    }
+
     @Test("Core dumps are off and files are many")
     func limits() throws {
         #expect(ProcessLimits.forbidCoreDumps())

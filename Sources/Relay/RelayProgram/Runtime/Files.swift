@@ -81,7 +81,8 @@ func readAll(_ descriptor: Int32, limitBytes: Int) throws(FileFault) -> [UInt8] 
 }
 
 /// Writes a file in one step that a crash cannot halve: a new file beside it (mode 0600), `fsync`,
-/// `rename`, `fsync` of the folder.
+/// `rename`, `fsync` of the folder. Where root replaces a file, the new one has the owner of the old one: a
+/// command that root runs writes keys that the relay's user goes on reading.
 ///
 /// - Parameter replacing: false refuses with `.exists` when the name is taken.
 func writeFile(_ path: String, _ bytes: some Collection<UInt8>, replacing: Bool) throws(FileFault) {
@@ -101,6 +102,7 @@ func writeHeldFile(
     do throws(FileFault) {
         // Nobody else knows it yet; a file system without locks holds nothing for anybody.
         _ = flock(descriptor, LOCK_EX | LOCK_NB)
+        if replacing { keepOwner(of: path, descriptor) }
         try writeAll(descriptor, Array(bytes))
         guard fsync(descriptor) == 0 else { throw FileFault(errno: errno) }
         // `link` refuses a name that is taken; `rename` takes it over.
@@ -114,6 +116,14 @@ func writeHeldFile(
         close(descriptor)
         throw error
     }
+}
+
+/// Nothing for another user than root, and where no file has the name. In a container even root may be unable
+/// to give files away: then it keeps this one.
+private func keepOwner(of path: String, _ descriptor: Int32) {
+    var facts = stat()
+    guard geteuid() == 0, lstat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else { return }
+    _ = fchown(descriptor, facts.st_uid, facts.st_gid)
 }
 
 /// Writes over the beginning of a file that is there: where it has the blocks, a full disk takes that.
