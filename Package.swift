@@ -120,11 +120,15 @@ let foundations: [Target] = [
 
 // A heap and a stack that forget: C, because it takes the place of the C library's calls. Blocks that a thread
 // keeps: C, because C libraries ask for them. SQLite's settings: C, because of a call of variable length.
-// PostgreSQL's library: C, because it is loaded when it is asked for.
+// PostgreSQL's library: C, because it is loaded when it is asked for. The commit: C, because one small file is
+// then all that is compiled for another one.
+let commit: [CSetting] =
+    Context.environment["SEALBELL_COMMIT"].map { [.define("SEALBELL_COMMIT", to: "\"\($0)\"")] } ?? []
 let ownC: [Target] = [
     .target(name: "CWiping", path: "Sources/Foundations/CWiping"),
     .target(name: "CPostgres", path: "Sources/Foundations/CPostgres"),
     .target(name: "CBlocks", path: "Sources/Foundations/CBlocks"),
+    .target(name: "CBuild", path: "Sources/Foundations/CBuild", cSettings: commit),
     .target(
         name: "CSQLite", dependencies: ["CBlocks"], path: "Sources/Foundations/CSQLite",
         linkerSettings: [.linkedLibrary("sqlite3")])
@@ -250,7 +254,7 @@ let application: [Target] = [
             "PushModel", "SealbellKit", "Primitives", "Secp256k1Keys", "WireFormats", "AtRest", "ZulipPush",
             "Delivery", "Dialling", "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore",
             "PostgresStore", "HTTPIngress",
-            "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "MarmotPublishing",
+            "AdminIngress", "Simulators", "EventLoops", "CBuild", "CWiping", "MarmotPush", "MarmotPublishing",
             "NostrIngress", "WebSocket",
             "NextcloudPush", "RSAKeys", "SessionPush", "SwarmIngress", "StatusPush", "WakuIngress",
             "OriginServer", "Uplink", lifecycle, signals, arguments, logging, metrics, yams, nioCore,

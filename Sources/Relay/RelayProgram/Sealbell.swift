@@ -76,12 +76,15 @@ package enum EntryPoint {
     }
 }
 
-/// `sealbell version`.
+/// `sealbell version`: what a report of a fault needs. `--version` says the first line alone.
 struct VersionCommand: SealbellCommand {
-    static let configuration = CommandConfiguration(commandName: "version", abstract: "Says the version.")
+    static let configuration = CommandConfiguration(
+        commandName: "version", abstract: "Says the version, the commit and the build.")
 
     func run(_ shell: Shell) async throws -> Ending {
         shell.out(Release.version)
+        shell.out("commit \(Release.commit ?? "unknown: SEALBELL_COMMIT was not set in its build")")
+        shell.out("build \(Release.build), \(Release.processor)")
         return .done
     }
 }

@@ -58,7 +58,11 @@ struct CommandTests {
     func usage() async throws {
         let folder = try TemporaryFolder()
         #expect(await sealbell("--version", in: folder).out == [Release.version])
-        #expect(await sealbell("version", in: folder).out == [Release.version])
+        let version = await sealbell("version", in: folder).out
+        try #require(version.count == 3)
+        #expect(version[0] == Release.version)
+        #expect(version[1].firstMatch(of: #/^commit ([0-9a-f]{7,64}|unknown: .+)$/#) != nil, "\(version)")
+        #expect(version[2].firstMatch(of: #/^build (debug|release), \w+$/#) != nil, "\(version)")
         #expect(await sealbell("--help", in: folder).status == .done)
         #expect(await sealbell("config", in: folder).status == .done)
         for line in [["nonsense"], ["config", "check", "--loud"], ["config", "check", "a", "--config", "b"]] {

@@ -9,14 +9,6 @@ import PushModel
 /// What Prometheus expects to hear of every process, under the names that its own libraries use. Figures that
 /// the system does not give are left out.
 struct ProcessFigures: Sendable {
-    private static let release: String = {
-        #if DEBUG
-        "debug"
-        #else
-        "release"
-        #endif
-    }()
-
     /// When the process began; the moment of asking where the system does not tell.
     let startedAt: UnixTime
 
@@ -26,7 +18,7 @@ struct ProcessFigures: Sendable {
         var samples = [
             MetricSample(
                 "sealbell_build_info",
-                labels: [("version", Release.version), ("build", Self.release)], value: 1),
+                labels: [("version", Release.version), ("build", Release.build)], value: 1),
             MetricSample("process_start_time_seconds", value: Double(startedAt.milliseconds) / 1_000)
         ]
         func add(_ name: StaticString, _ value: Double?, isTotal: Bool = false) {
