@@ -16,7 +16,8 @@ PHRASES = [
     ("BSD-2-Clause", r"Redistributions in binary form must reproduce"),
     ("ISC", r"Permission to use, copy, modify, and/?o?r? distribute this software"),
 ]
-SYSTEM = [("libnghttp2", "MIT"), ("libsodium", "ISC"), ("libsecp256k1", "MIT"), ("sqlite3", "blessing"), ("libpq", "PostgreSQL"), ("zlib", "Zlib")]
+SYSTEM = [("libnghttp2", "MIT"), ("libsodium", "ISC"), ("libsecp256k1", "MIT"), ("sqlite3", "blessing"), ("libpq", "PostgreSQL"), ("zlib", "Zlib"),
+          ("libzmq", "LGPL-3.0-or-later")]
 
 
 def licence(folder):
@@ -42,6 +43,13 @@ def system_version(name):
     return asked.stdout.strip() if asked.returncode == 0 else "not installed"
 
 
+def swift_version():
+    """Of the toolchain whose runtime and standard library the program holds."""
+    said = subprocess.run(["swift", "--version"], capture_output=True, text=True).stdout
+    found = re.search(r"Swift version ([\d.]+)", said)
+    return found[1] if found else "not installed"
+
+
 def main():
     root = json.load(open(sys.argv[1], encoding="utf-8"))
     rows = []
@@ -49,6 +57,8 @@ def main():
         rows.append((identity, node["version"], licence(pathlib.Path(node["path"])), node["url"]))
     for name, spdx in SYSTEM:
         rows.append((name, system_version(name), spdx, None))
+
+    rows.append(("swift", swift_version(), "Apache-2.0", "https://github.com/swiftlang/swift"))
 
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
