@@ -267,7 +267,7 @@ struct ZulipKitChangeTests {
     @Test("An app with an event queue of its own brings what it sees, and the device asks for none")
     func ownQueue() throws {
         for profile in ZulipProfile.allCases {
-            var phone = try ZulipKitPhone(profile, login: ZulipKitPhone.login(asksForEvents: false))
+            var phone = try ZulipKitPhone(profile, login: ZulipKitPhone.login(asksForEvents: .never))
             try phone.work()
             #expect(phone.status.state == .pending)
             #expect(phone.server.count("POST /api/v1/register") == (profile == .v12 ? 1 : 0))

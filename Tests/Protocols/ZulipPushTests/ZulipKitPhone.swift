@@ -33,7 +33,7 @@ struct ZulipKitPhone {
 
     static func login(
         apiKey: String = "the-api-key", relay: UInt8 = 9, user: Int64 = 7, marker: Secret? = nil,
-        requireEndToEnd: Bool = false, asksForEvents: Bool = true
+        requireEndToEnd: Bool = false, asksForEvents: ZulipLogin.Asking = .whilePending
     ) throws -> ZulipLogin {
         let pair = try X25519KeyPair(privateKey: Secret([UInt8](repeating: relay, count: 32)))
         return try ZulipLogin(

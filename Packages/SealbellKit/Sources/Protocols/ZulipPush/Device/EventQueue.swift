@@ -3,6 +3,8 @@ import PushModel
 /// What a device asks a server for beside its registration (§3.5, §14.10): the state, which opens an event
 /// queue beside it, and the events, while something is to be awaited there. Decides when; sends nothing.
 struct EventQueue: Sendable {
+    /// It is not closed when nothing is awaited any more.
+    let staysOpen: Bool
     /// A queue at the server.
     struct Open: Sendable {
         let id: String
@@ -28,6 +30,8 @@ struct EventQueue: Sendable {
     private var askedAt: UnixTime?
     /// In a row, of whatever kind.
     private var failures = 0
+
+    init(staysOpen: Bool) { self.staysOpen = staysOpen }
 
     /// To fetch the state at that time, or earlier where that was wanted already.
     mutating func want(at time: UnixTime) { fetchAt = min(fetchAt ?? time, time) }
@@ -65,7 +69,7 @@ struct EventQueue: Sendable {
             }
         }
         if !isAsking {
-            if let open, !isPending || isOver(open, now) {
+            if !staysOpen, let open, !isPending || isOver(open, now) {
                 close(open)
                 failures = 0
                 // Nobody waits that long; but a later word is not to be missed for as long as the app runs.
@@ -142,14 +146,16 @@ struct EventQueue: Sendable {
         _ now: UnixTime, _ asked: Duration?, _ generator: inout some RandomNumberGenerator
     ) -> UnixTime {
         failures = min(failures, ZulipLimits.countedFailures) + 1
-        let drawn = ZulipLimits.callRetry.draw(failures, using: &generator)
+        let wait = staysOpen ? ZulipLimits.eventsRetry : ZulipLimits.callRetry
+        let drawn = wait.draw(failures, using: &generator)
         return now + min(max(drawn, asked ?? .zero), ZulipLimits.longestWait)
     }
 
     /// When ``asks(_:isPending:isBusy:)`` has something; `nil`: only when something happens.
     func next(isPending: Bool, isBusy: Bool) -> UnixTime? {
-        if !closing.isEmpty || (open != nil && !isPending && !isAsking) { return .distantPast }
+        if !closing.isEmpty || (open != nil && !staysOpen && !isPending && !isAsking) { return .distantPast }
         if isAsking { return askedAt.map { $0 + ZulipLimits.callLife } }
-        return [isBusy ? nil : fetchAt, open?.until, open == nil ? nil : pollAt].compactMap(\.self).min()
+        let until = staysOpen ? nil : open?.until
+        return [isBusy ? nil : fetchAt, until, open == nil ? nil : pollAt].compactMap(\.self).min()
     }
 }

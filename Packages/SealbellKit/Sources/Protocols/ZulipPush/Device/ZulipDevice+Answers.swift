@@ -16,9 +16,7 @@ extension ZulipDevice {
         case .settings: settle(settings: heard, now, &generator)
         case .routine(let number, let kind):
             take(.answer(call: number, heard), now, &generator)
-            if kind == .register, login.asksForEvents, core.routine.shown == .pending {
-                queue.expect(at: now)
-            }
+            if kind == .register, isListening { queue.expect(at: now) }
             leaveIfLoggedOut()
             forget(behind: number, now)
         case .forget(let profile, let id):
@@ -67,11 +65,19 @@ extension ZulipDevice {
             start.state = nil
             take(.state(state), now, &generator)
         }
-        guard login.asksForEvents, core.routine.route?.profile != nil, core.routine.current?.id != nil else {
-            return
-        }
-        if core.routine.isLoggedOut { return }
+        guard login.asksForEvents != .never, core.routine.route?.profile != nil,
+            core.routine.current?.id != nil, !core.routine.isLoggedOut
+        else { return }
         queue.want(at: now)
+    }
+
+    /// Whether it is to hear what becomes of a call that was answered.
+    private var isListening: Bool {
+        switch login.asksForEvents {
+        case .never: false
+        case .whilePending: core.routine.shown == .pending
+        case .always: true
+        }
     }
 
     private mutating func settle(
@@ -115,7 +121,10 @@ extension ZulipDevice {
             take(.keyRefused, now, &generator)
             queue.end()
         case .later(let asked): queue.failed(asked, now, using: &generator)
-        case .refused: queue.failed(ZulipLimits.laterLook, now, using: &generator)
+        // Whoever listens tries as often as where nobody answers.
+        case .refused:
+            let pause = login.asksForEvents == .always ? nil : ZulipLimits.laterLook
+            queue.failed(pause, now, using: &generator)
         }
     }
 
@@ -142,10 +151,18 @@ extension ZulipDevice {
     }
 
     private mutating func leaveIfLoggedOut() {
-        if core.routine.isLoggedOut { queue.end() }
+        if core.routine.isLoggedOut { closeEvents() }
     }
 
-    /// What an app with ``ZulipLogin/asksForEvents`` `false` has fetched, at each start and after a lost
+    /// Closes the event queue until the next start, as an app with ``ZulipLogin/Asking/always`` does when
+    /// nobody looks at it. Ask ``due(at:using:)`` behind it. A question for events that is under way may be
+    /// answered still, which changes nothing.
+    public mutating func closeEvents() {
+        queue.end()
+        asking = nil
+    }
+
+    /// What an app with ``ZulipLogin/Asking/never`` has fetched, at each start and after a lost
     /// event queue: the whole answer to `POST /api/v1/register`, at most ``ZulipLimits/stateBytes``. Ask
     /// ``due(at:using:)`` behind it.
     ///

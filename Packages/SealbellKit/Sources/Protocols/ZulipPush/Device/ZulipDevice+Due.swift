@@ -70,7 +70,7 @@ extension ZulipDevice {
             core.routine.current?.profile == .v12 && core.routine.current?.id != nil
             && core.routine.columns == nil
         guard !isUnseen else {
-            if login.asksForEvents, !start.isStateWanted {
+            if login.asksForEvents != .never, !start.isStateWanted {
                 start.isStateWanted = true
                 queue.want(at: now)
             }

@@ -25,7 +25,7 @@ public struct ZulipDevice: PushDevice {
 
     var token: DeviceToken?
     var start = Start()
-    var queue = EventQueue()
+    var queue: EventQueue
     /// The call that ``queue`` waits for.
     var asking: UInt64?
     var underWay: [UnderWay] = []
@@ -92,6 +92,7 @@ public struct ZulipDevice: PushDevice {
     ) throws(DeviceError) {
         self.login = login
         core = ZulipRoutine(account: login.account)
+        queue = EventQueue(staysOpen: login.asksForEvents == .always)
         nextID = generator.next()
         freshMarker = ZulipRoutine.newMarker(using: &generator)
         if let kept { try read(kept) }

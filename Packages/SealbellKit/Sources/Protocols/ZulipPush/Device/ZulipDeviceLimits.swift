@@ -7,6 +7,9 @@ extension ZulipLimits {
     public static let registrationGrace = Duration.seconds(300)
     /// Waits after a call that found nobody: the n-th is drawn from half of d to d, d doubled n − 1 times.
     static let callRetry = DrawnWait(least: .seconds(5), most: .seconds(900))
+    /// Waits of a device that listens, after a question for state or events that brought nothing: somebody is
+    /// there to hear, and the server may be back within the minute.
+    static let eventsRetry = DrawnWait(least: .seconds(1), most: .seconds(60))
     /// Waits after the server has dropped a registration more than once without having had it active.
     static let lossRetry = DrawnWait(least: .seconds(60), most: .seconds(86_400))
     /// No wait is longer: a day that a server asks for, and half of it.

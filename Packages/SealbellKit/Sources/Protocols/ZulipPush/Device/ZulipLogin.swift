@@ -7,6 +7,19 @@ import WireFormats
 ///
 /// It is never kept, and prints as nothing.
 public struct ZulipLogin: Sendable {
+    /// When a device asks its server for the state, which opens an event queue, and for events (§3.5).
+    public enum Asking: Sendable, Hashable {
+        /// Never: the app has an event queue of its own, and brings what it fetches to
+        /// ``ZulipDevice/see(state:at:)`` and ``ZulipDevice/see(events:at:)``.
+        case never
+        /// At each start, and for as long as the server has not said what became of a registration, for five
+        /// minutes at most; then its queue is closed.
+        case whilePending
+        /// From each start on, until ``ZulipDevice/closeEvents()``: for an app that is to hear at once what
+        /// becomes of a registration that was active.
+        case always
+    }
+
     /// Absolute URL of the organization, by which notifications name it.
     public let realmURL: String
     /// Absolute URL at which its server is called, without a slash at the end; as a rule ``realmURL``.
@@ -27,8 +40,8 @@ public struct ZulipLogin: Sendable {
     public let profiles: [ZulipProfile]
     /// The user's setting: no notifications but encrypted ones.
     public let requireEndToEnd: Bool
-    /// Whether the device asks for state and events by itself.
-    public let asksForEvents: Bool
+    /// When the device asks for state and events by itself.
+    public let asksForEvents: Asking
 
     let account: ZulipAccount
     let build: ZulipAppBuild
@@ -48,13 +61,12 @@ public struct ZulipLogin: Sendable {
     /// - Parameter marker: 16 to 64 random bytes that the app keeps where no backup reaches, made once per
     ///   phone. What was kept beside another marker is another phone's, out of a backup: the device begins
     ///   anew, with an id and keys of its own (§14.12). `nil`: the app restores no such data.
-    /// - Parameter asksForEvents: `false` where the app has an event queue of its own, and brings what it
-    ///   fetches to ``ZulipDevice/see(state:at:)`` and ``ZulipDevice/see(events:at:)``.
+    /// - Parameter asksForEvents: `.never` where the app has an event queue of its own.
     /// - Throws: `.malformedSetup` for anything else, and for a key to which nothing can be sealed.
     public init(
         realmURL: String, userID: Int64, email: String, apiKey: Secret, relayKey: RelayKey, bundleID: String,
         serverURL: String? = nil, profiles: [ZulipProfile] = ZulipProfile.preference,
-        requireEndToEnd: Bool = false, marker: Secret? = nil, asksForEvents: Bool = true
+        requireEndToEnd: Bool = false, marker: Secret? = nil, asksForEvents: Asking = .whilePending
     ) throws(DeviceError) {
         let server = serverURL ?? realmURL
         guard Self.isAddress(realmURL), Self.isAddress(server), userID > 0, Self.isName(email),

@@ -54,7 +54,7 @@ actor ZulipPhone {
                 apiKey: account.apiKey, relayKey: RelayKey(text: played.bouncerKey),
                 bundleID: played.appID ?? Self.unusedBundle, serverURL: account.url,
                 profiles: account.profile.map { [$0] } ?? ZulipProfile.preference,
-                requireEndToEnd: account.requiresEncryption, marker: marker, asksForEvents: false)
+                requireEndToEnd: account.requiresEncryption, marker: marker, asksForEvents: .never)
             let device = try ZulipDevice(login, keeping: account.kept, using: &random)
             let phone = KitPhone(device, shell.world)
             phones[index] = phone
