@@ -21,6 +21,8 @@ final class PlayedZulipServer: HTTPFace {
         /// `push_account_id` of each registration.
         var registered: [String] = []
         var queues = 0
+        /// Queues that were closed.
+        var closed = 0
         /// Keys of the relay that phones named.
         var bouncerKeys: [String] = []
     }
@@ -55,7 +57,9 @@ final class PlayedZulipServer: HTTPFace {
             }
             let (status, body) = script.polls.removeFirst()
             return (status, body.replacing("$ID", with: script.registered.last ?? ""))
-        case (.delete, "/api/v1/events"): return (200, "{\(success)}")
+        case (.delete, "/api/v1/events"):
+            script.closed += 1
+            return (200, "{\(success)}")
         default: return (404, #"{"result":"error","msg":"","code":"BAD_REQUEST"}"#)
         }
     }

@@ -48,6 +48,8 @@ struct ZulipCommandServerTests {
                 ])
             let registered = server.script.withLock(\.registered)
             #expect(registered.count == 2 && Set(registered).count == 1, "the same id")
+            // Of join, of listen, and the one that the server had closed.
+            #expect(server.script.withLock { $0.queues == 3 && $0.closed == 2 })
         }
     }
 

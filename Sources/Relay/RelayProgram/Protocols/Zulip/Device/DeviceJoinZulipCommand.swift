@@ -110,10 +110,13 @@ struct DeviceJoinZulipCommand: SealbellCommand {
             await phone.sayStatus(index)
             return .failed
         }
-        let status = try await phone.settle(index)
+        let status = try await phone.settle(index, thenListens: listen)
         await phone.say(index, "joined, profile \(spoken.rawValue)")
         await phone.sayStatus(index)
-        guard status.state == .active || listen && status.ending() != .failed else { return status.ending() }
+        guard status.state == .active || listen && status.ending() != .failed else {
+            await phone.close(index)
+            return status.ending()
+        }
         notifyNext(await phone.played.accounts[index], shell)
         guard listen else {
             place.next("listen", shell)

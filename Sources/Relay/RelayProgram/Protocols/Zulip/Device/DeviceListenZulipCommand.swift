@@ -65,10 +65,8 @@ struct ZulipListening: Sendable {
     private let count: Int?
     private var world: World { phone.shell.world }
 
-    /// Between two looks at what was delivered, and at the device's timers.
+    /// Between two looks at what was delivered, and at what is due.
     private static let pause = Duration.milliseconds(250)
-    /// Waits after calls that found nobody: the n-th is drawn from half of d to d.
-    private static let (leastWait, mostWait): (Int64, Int64) = (1_000, 60_000)
 
     init(_ phone: ZulipPhone, _ indices: [Int], _ span: ListenSpan) {
         (self.phone, self.indices, seconds, count) = (phone, indices, span.seconds, span.count)
@@ -114,45 +112,35 @@ struct ZulipListening: Sendable {
     ///
     /// - Throws: `CommandFailure` when going on makes no sense: the key is not good any more.
     private func follow(_ index: Int) async throws(CommandFailure) {
-        var failures = 0
-        var isOpen = false
+        var isHeard = true
         while !Task.isCancelled {
-            do throws(CommandFailure) {
-                guard isOpen else {
-                    try await phone.fetch(index)
-                    isOpen = true
-                    await phone.sayStatus(index)
-                    continue
-                }
-                switch try await phone.poll(index) {
-                case .events:
-                    failures = 0
-                    await phone.sayStatus(index)
-                    continue
-                case .over:
-                    await phone.say(index, "the server has closed the event queue; opens another")
-                    isOpen = false
-                    failures = 0
-                    continue
-                case .unanswered: failures += 1
-                }
-            } catch {
-                guard error.status == .unavailable else { throw error }
-                // What was missed meanwhile is in the next state.
-                isOpen = false
-                failures += 1
+            if await phone.isUnseen(index) {
+                await lose(index, &isHeard)
+            } else {
+                await phone.sayStatus(index)
             }
-            guard !Task.isCancelled else { return }
-            if failures == 1 { await phone.say(index, "the server does not answer; tries again") }
-            await wait(failures)
+            switch try await phone.poll(index) {
+            case .events:
+                isHeard = true
+                try await phone.work(index)
+            case .over:
+                isHeard = true
+                await phone.say(index, "the server has closed the event queue; opens another")
+                try await phone.work(index)
+            case .unanswered: await lose(index, &isHeard)
+            case nil:
+                // The device says when to try again. Ends early only when cancelled.
+                try? await world.sleep(world.instant() + Self.pause)
+                try await phone.tick(index)
+            }
         }
     }
 
-    private func wait(_ failures: Int) async {
-        let whole = min(Self.mostWait, Self.leastWait << min(failures - 1, 10))
-        let drawn = whole / 2 + Int64(world.random() % UInt64(whole / 2 + 1))
-        // Ends early only when cancelled.
-        try? await world.sleep(world.instant() + .milliseconds(drawn))
+    /// Says once that nobody answers.
+    private func lose(_ index: Int, _ isHeard: inout Bool) async {
+        guard isHeard, !Task.isCancelled else { return }
+        isHeard = false
+        await phone.say(index, "the server does not answer; tries again")
     }
 
     /// Timers, and what a sandbox delivers, until so many notifications were opened.

@@ -26,8 +26,8 @@ struct DeviceStatusZulipCommand: SealbellCommand {
         for index in indices {
             if await phone.played.accounts[index].isForgotten { continue }
             do throws(CommandFailure) {
-                let route = try await phone.start(index)
-                if case .encrypted = route { try await phone.fetch(index) }
+                try await phone.start(index)
+                try await phone.expectState(index)
                 await phone.close(index)
                 if ending == .done { ending = try await phone.status(index).ending() }
             } catch {

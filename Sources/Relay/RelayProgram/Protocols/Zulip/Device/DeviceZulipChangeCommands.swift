@@ -22,7 +22,7 @@ struct DeviceRepeatZulipCommand: SealbellCommand {
         let phone = try options.place.phone(shell)
         let index = try options.index(await phone.played)
         try await options.begin(phone, index, shell)
-        try await phone.fetch(index)
+        try await phone.expectState(index)
         // Where its day had come, it has just been done.
         if await phone.registrations == 0 { try await phone.registerAgain(index) }
         let told = await phone.registrations > 0

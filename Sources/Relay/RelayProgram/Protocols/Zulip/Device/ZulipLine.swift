@@ -16,10 +16,6 @@ struct ZulipLine: Sendable {
     /// Events and state hold what was asked for, about registrations.
     static let stateBytes = 8 << 20
 
-    init(_ account: PlayedZulip.Account, _ wire: KitWire) {
-        self.init(account.url, user: account.user, apiKey: account.apiKey, wire)
-    }
-
     init(_ url: String, user: String, apiKey: Secret, _ wire: KitWire) {
         (self.url, self.user, self.apiKey, self.wire) = (url, user, apiKey, wire)
     }
@@ -37,47 +33,15 @@ struct ZulipLine: Sendable {
 
     // MARK: calls
 
-    func settings() async -> KitReply { await ask("GET", "/api/v1/server_settings", isOpen: true) }
+    func settings() async -> KitReply { await ask("/api/v1/server_settings") }
 
     /// Who this is: `user_id`.
-    func me() async -> KitReply { await ask("GET", "/api/v1/users/me") }
+    func me() async -> KitReply { await ask("/api/v1/users/me", [("Authorization", authorization)]) }
 
-    /// Opens an event queue, with the state beside it.
-    func openQueue() async -> KitReply {
-        let types = #"["push_account","push_device","device","realm"]"#
-        let form = Self.form([("event_types", types), ("fetch_event_types", types)])
-        return await ask("POST", "/api/v1/register", body: form, limitBytes: Self.stateBytes)
-    }
-
-    /// Waits for events: our origin answers after 25 s or less, and others after a minute.
-    func events(_ queue: String, after last: Int64) async -> KitReply {
-        let query = Self.form([("queue_id", queue), ("last_event_id", String(last))])
-        return await ask(
-            "GET", "/api/v1/events?\(query.word)", limitBytes: Self.stateBytes,
-            patience: KitLimits.longPatience)
-    }
-
-    /// Closes an event queue: a server keeps few for a user.
-    func close(_ queue: String) async {
-        _ = await ask("DELETE", "/api/v1/events?\(Self.form([("queue_id", queue)]).word)")
-    }
-
-    private func ask(
-        _ method: String, _ path: String, body: Secret = Secret([]), isOpen: Bool = false,
-        limitBytes: Int = Self.answerBytes, patience: Duration = KitLimits.patience
-    ) async -> KitReply {
-        var headers: [(name: String, value: Secret)] = []
-        if !isOpen { headers.append(("Authorization", authorization)) }
-        if body.count > 0 {
-            headers.append(("Content-Type", Secret("application/x-www-form-urlencoded".utf8)))
-        }
+    private func ask(_ path: String, _ headers: [(name: String, value: Secret)] = []) async -> KitReply {
         let http = HTTPCall(
-            method: method, url: url + path, headers: headers, body: body, answerLimitBytes: limitBytes)
-        return await wire.reply(to: Call(id: 0, .http(http), patience: patience))
-    }
-
-    private static func form(_ fields: [(String, String)]) -> Secret {
-        Secret(Form(fields.map { (name: $0.0, value: Array($0.1.utf8)) }).encoded())
+            method: "GET", url: url + path, headers: headers, answerLimitBytes: Self.answerBytes)
+        return await wire.reply(to: Call(id: 0, .http(http), patience: KitLimits.patience))
     }
 
     private var authorization: Secret {

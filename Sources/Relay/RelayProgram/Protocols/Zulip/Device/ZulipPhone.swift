@@ -3,8 +3,8 @@ import SealbellKit
 import WireFormats
 import ZulipPush
 
-/// A played phone at work: it makes the calls that its devices say, and keeps what they know. It has an event
-/// queue of its own for each account, as an app has that shows messages.
+/// A played phone at work: it makes the calls that its devices say, and keeps what they know. Its devices
+/// listen to their servers, as those of an app that is open; events are waited for apart (``poll(_:)``).
 actor ZulipPhone {
     private(set) var played: PlayedZulip
     /// Calls by which it has registered since the command began.
@@ -15,16 +15,12 @@ actor ZulipPhone {
     private var random = SystemRandomNumberGenerator()
     /// Of the accounts that were looked at, by account.
     private var phones: [Int: KitPhone<ZulipDevice>] = [:]
-    /// Event queues that are open, by account.
-    private var queues: [Int: Queue] = [:]
+    /// Questions for events that nobody has made yet, by account: each waits at its server.
+    private var polls: [Int: Call] = [:]
+    /// What came back in place of the state, by account.
+    private var unseen: [Int: String] = [:]
     /// What was said of each account's status last.
     private var said: [Int: String] = [:]
-
-    /// An event queue at a server.
-    private struct Queue {
-        let id: String
-        var last: Int64
-    }
 
     /// - Throws: `CommandFailure` for a marker that cannot be read.
     init(_ played: PlayedZulip, _ wire: KitWire, _ shell: Shell) throws(CommandFailure) {
@@ -37,10 +33,8 @@ actor ZulipPhone {
     /// Takes an account out; those behind it move up.
     func remove(_ index: Int) {
         played.accounts.remove(at: index)
-        (phones, queues, said) = ([:], [:], [:])
+        (phones, polls, unseen, said) = ([:], [:], [:], [:])
     }
-
-    func line(_ index: Int) -> ZulipLine { ZulipLine(played.accounts[index], wire) }
 
     /// The account's device at work, out of what was kept.
     ///
@@ -54,7 +48,7 @@ actor ZulipPhone {
                 apiKey: account.apiKey, relayKey: RelayKey(text: played.bouncerKey),
                 bundleID: played.appID ?? Self.unusedBundle, serverURL: account.url,
                 profiles: account.profile.map { [$0] } ?? ZulipProfile.preference,
-                requireEndToEnd: account.requiresEncryption, marker: marker, asksForEvents: .never)
+                requireEndToEnd: account.requiresEncryption, marker: marker, asksForEvents: .always)
             let device = try ZulipDevice(login, keeping: account.kept, using: &random)
             let phone = KitPhone(device, shell.world)
             phones[index] = phone
@@ -72,15 +66,11 @@ actor ZulipPhone {
 
     /// Changes a device; what it refuses changes nothing.
     private func change(
-        _ index: Int, _ body: (inout ZulipDevice, UnixTime) throws(DeviceError) -> Void
+        _ index: Int, _ body: (inout ZulipDevice) throws(DeviceError) -> Void
     ) throws(CommandFailure) {
         let phone = try phone(index)
-        var device = phone.device
-        do throws(DeviceError) { try body(&device, shell.world.now()) } catch {
-            throw CommandFailure(error.code == .malformedContent ? .unavailable : .failed, error.sentence)
-        }
-        phone.device = device
-        note(device, index)
+        try orFail { () throws(DeviceError) in try body(&phone.device) }
+        note(phone.device, index)
     }
 
     /// What the file has of a device.
@@ -100,24 +90,25 @@ actor ZulipPhone {
 
     // MARK: the loop of an app
 
-    /// Starts an account, as an app does.
+    /// Starts an account, as an app does: it registers what is due, and looks at what the server shows.
     ///
     /// - Returns: how it registers at this server; `nil` where the server did not say what it can do.
     @discardableResult
     func start(_ index: Int) async throws(CommandFailure) -> ZulipRoute? {
-        phones[index] = nil
+        (phones[index], polls[index], unseen[index]) = (nil, nil, nil)
         let token = try played.push()
-        try change(index) { (device, _) throws(DeviceError) in try device.use(token: token) }
+        try change(index) { (device) throws(DeviceError) in try device.use(token: token) }
         try await work(index)
         let route = try phone(index).device.route
         if let words = route.flatMap({ ZulipWords.sentence($0) }) { say(index, words) }
         return route
     }
 
-    /// Makes the calls that are due, until none is, and keeps what the device knows before each of them.
+    /// Makes the calls that are due, until none is, and keeps what the device knows before each of them. A
+    /// question for events is left to ``poll(_:)``.
     ///
-    /// - Returns: the status of each answer that is not about the server's settings; `nil` where nobody
-    ///   answered.
+    /// - Returns: the status of each answer about a registration; `nil` where nobody answered.
+    /// - Throws: `CommandFailure` where going on makes no sense: the key is not good any more.
     @discardableResult
     func work(_ index: Int) async throws(CommandFailure) -> [Int?] {
         var told: [Int?] = []
@@ -127,23 +118,34 @@ actor ZulipPhone {
             try keep()
         } send: { (call) throws(CommandFailure) in
             guard let http = call.http else { return [] }
+            let aim = ZulipWords.aim(of: http)
+            if aim == .events, http.method == "GET" {
+                polls[index] = call
+                return []
+            }
             note(http, index)
             let reply = await wire.reply(to: call)
-            let words = ZulipWords.call(http)
-            if words != "server" {
-                say(index, "\(words): \(reply.words)")
-                told.append(reply.status)
-            } else if reply.status != 200 {
+            switch aim {
+            case .settings where reply.status != 200:
                 say(index, "server: \(reply.words) when asked what it can do")
+            case .settings, .events: break
+            case .state:
+                let state = reply.success(limitBytes: ZulipLine.stateBytes)
+                unseen[index] = state?["queue_id"]?.string == nil ? reply.words : nil
+            case .device, .registration, .forget:
+                say(index, "\(aim.rawValue): \(reply.words)")
+                told.append(reply.status)
             }
             return [reply.answer]
         }
-        return told
+        guard try status(index).advice == .logInAgain else { return told }
+        sayStatus(index)
+        throw CommandFailure(.failed, "The server does not take this user's key.")
     }
 
     /// How the server will know a registration that is told.
     private func note(_ call: HTTPCall, _ index: Int) {
-        guard ZulipWords.call(call) == "registration" else { return }
+        guard ZulipWords.aim(of: call) == .registration else { return }
         registrations += 1
         // The device's own form.
         let form = call.body.reveal { try? Form.parse($0) }
@@ -153,7 +155,7 @@ actor ZulipPhone {
 
     /// Registers once more, as when a user asks for it.
     func registerAgain(_ index: Int) async throws(CommandFailure) {
-        try change(index) { (device, _) in device.registerAgain() }
+        try change(index) { $0.registerAgain() }
         try await work(index)
     }
 
@@ -161,7 +163,7 @@ actor ZulipPhone {
     ///
     /// - Returns: the status of each answer, of which there are none where nothing was registered.
     func forget(_ index: Int) async throws(CommandFailure) -> [Int?] {
-        try change(index) { (device, _) throws(DeviceError) in try device.use(token: nil) }
+        try change(index) { (device) throws(DeviceError) in try device.use(token: nil) }
         let told = try await work(index)
         phones[index] = nil
         played.accounts[index].kept = nil
@@ -170,93 +172,68 @@ actor ZulipPhone {
         return told
     }
 
-    /// What the server shows, as the account's device takes it; then what follows.
-    private func see(
-        _ index: Int, _ body: (inout ZulipDevice, UnixTime) throws(DeviceError) -> Void
-    ) async throws(CommandFailure) {
-        try change(index, body)
-        try await work(index)
-    }
-
     // MARK: what the server shows
 
-    /// Fetches the state, and opens an event queue beside it.
-    ///
-    /// - Throws: `CommandFailure` when the server does not give it.
-    func fetch(_ index: Int) async throws(CommandFailure) {
-        await close(index)
-        let answer = await line(index).openQueue()
-        try await check(answer, index)
-        guard let json = answer.success(limitBytes: ZulipLine.stateBytes),
-            let id = json["queue_id"]?.string, id.utf8.count <= 256
-        else {
-            throw CommandFailure(.unavailable, "The server does not show the state: \(answer.words).")
-        }
-        queues[index] = Queue(id: id, last: json["last_event_id"]?.int64 ?? -1)
-        try await see(index) { (device, now) throws(DeviceError) in
-            try device.see(state: answer.body, at: now)
-        }
+    /// Whether the server was asked for the state, and did not give it.
+    func isUnseen(_ index: Int) -> Bool { unseen[index] != nil }
+
+    /// - Throws: `CommandFailure` where the server did not give the state.
+    func expectState(_ index: Int) throws(CommandFailure) {
+        guard let words = unseen[index] else { return }
+        throw CommandFailure(.unavailable, "The server does not show the state: \(words).")
     }
 
-    /// What became of a poll.
+    /// What became of a question for events.
     enum Polled {
         case events
-        /// The server does not know the queue any more, or there was none.
+        /// The server does not know the queue any more.
         case over
         case unanswered
     }
 
-    /// Waits for the next events.
-    func poll(_ index: Int) async throws(CommandFailure) -> Polled {
-        guard let queue = queues[index] else { return .over }
-        let answer = await line(index).events(queue.id, after: queue.last)
-        try await check(answer, index)
-        if let json = answer.success(limitBytes: ZulipLine.stateBytes) {
-            let ids = (json["events"]?.array ?? []).compactMap { $0["id"]?.int64 }
-            // Events that cannot be taken are asked for no more: the next state has what they say.
-            queues[index]?.last = max(queue.last, ids.max() ?? queue.last)
-            try await see(index) { (device, now) throws(DeviceError) in
-                try device.see(events: answer.body, at: now)
-            }
-            return .events
-        }
-        guard answer.json(limitBytes: ZulipLine.answerBytes)?["code"]?.string == "BAD_EVENT_QUEUE_ID" else {
-            return .unanswered
-        }
-        queues[index] = nil
-        return .over
+    /// Waits for the next events, where the device asks for some. What follows from them is ``work(_:)``'s.
+    ///
+    /// - Returns: `nil` where it asks for none now.
+    /// - Throws: as ``work(_:)``.
+    func poll(_ index: Int) async throws(CommandFailure) -> Polled? {
+        guard let call = polls.removeValue(forKey: index) else { return nil }
+        let reply = await wire.reply(to: call)
+        try phone(index).device.answered(reply.answer, to: call, at: shell.world.now())
+        if reply.status == 401 { try await work(index) }
+        if reply.success(limitBytes: ZulipLine.stateBytes) != nil { return .events }
+        let code = reply.json(limitBytes: ZulipLine.answerBytes)?["code"]?.string
+        return code == "BAD_EVENT_QUEUE_ID" ? .over : .unanswered
     }
 
-    /// Closes an account's event queue, best effort.
+    /// Closes an account's event queue.
     func close(_ index: Int) async {
-        guard let queue = queues.removeValue(forKey: index) else { return }
-        await line(index).close(queue.id)
-    }
-
-    private func check(_ answer: KitReply, _ index: Int) async throws(CommandFailure) {
-        guard answer.status == 401 else { return }
-        try await see(index) { (device, now) throws(DeviceError) in device.seeRefusedLogin(at: now) }
-        sayStatus(index)
-        throw CommandFailure(.failed, "The server does not take this user's key.")
+        polls[index] = nil
+        guard let phone = phones[index] else { return }
+        phone.device.closeEvents()
+        // A queue that the server does not hear of it closes by itself, after some minutes.
+        _ = try? await work(index)
     }
 
     /// Follows events until the registration is confirmed or refused, or the shell's patience is over.
-    func settle(_ index: Int) async throws(CommandFailure) -> DeviceStatus {
+    ///
+    /// - Parameter listens: the command goes on with the event queue.
+    /// - Throws: `CommandFailure` where the server does not give the state, and as ``work(_:)``.
+    func settle(
+        _ index: Int, thenListens listens: Bool = false
+    ) async throws(CommandFailure) -> DeviceStatus {
         let end = shell.world.instant() + shell.wait
-        try await fetch(index)
-        polling: while try status(index).state == .pending {
-            let polled = await shell.world.untilEnd(end) { () -> Result<Polled, CommandFailure> in
+        try expectState(index)
+        while try status(index).state == .pending {
+            let polled = await shell.world.untilEnd(end) { () -> Result<Polled?, CommandFailure> in
                 do throws(CommandFailure) { return .success(try await self.poll(index)) } catch {
                     return .failure(error)
                 }
             }
-            switch try polled?.get() {
-            case .events: break
-            case .over: try await fetch(index)
-            case .unanswered, nil: break polling
-            }
+            guard let polled = try polled?.get(), polled != .unanswered else { break }
+            try await work(index)
+            try expectState(index)
         }
-        await close(index)
+        if !listens { await close(index) }
         return try status(index)
     }
 

@@ -49,12 +49,19 @@ enum ZulipWords {
         return String(line)
     }
 
+    /// What a device's call is for.
+    enum Aim: String {
+        case settings, state, events, registration, forget
+        case device = "asked for a device id"
+    }
+
     /// What a call is for, by its path.
-    static func call(_ call: HTTPCall) -> String {
-        if call.url.hasSuffix("/register_client_device") { return "asked for a device id" }
-        if call.url.hasSuffix("/mobile_push/register") { return "registration" }
-        if call.url.hasSuffix("/server_settings") { return "server" }
-        return "forget"
+    static func aim(of call: HTTPCall) -> Aim {
+        if call.url.hasSuffix("/register_client_device") { return .device }
+        if call.url.hasSuffix("/mobile_push/register") { return .registration }
+        if call.url.hasSuffix("/server_settings") { return .settings }
+        if call.url.hasSuffix("/api/v1/register") { return .state }
+        return call.url.contains("/api/v1/events?") ? .events : .forget
     }
 
     static func age(_ age: Duration) -> String {
