@@ -42,9 +42,7 @@ struct ApplicationDoorTests {
     @Test("A text goes out once for a key, is told of, and is taken back")
     func life() async throws {
         try await Self.run { running, key in
-            var phone = OriginPhone(.apns, .zap, running, key: key)
-            try await phone.start()
-            try await phone.follow(until: .active)
+            let phone = try await OriginPhone(.apns, .zap, running, key: key)
             let call =
                 #"{"user":"ada@example.org","content":{"text":"Tea","sender":"Kettle"},"key":"tea-1"}"#
             async let left = Self.ask(running, "POST", "/notify", call)

@@ -28,14 +28,11 @@ struct OriginBlindnessTests {
             try await stage.run { relay in
                 let running = RunningOrigin(relay: relay, origin: relay)
                 let key = try await running.begin()
-                var phone = OriginPhone(.fcm, .zap, running, key: key)
-                try await phone.start()
-                try await phone.follow(until: .active)
-                let token = phone.token.token.reveal { String(decoding: $0, as: UTF8.self) }
+                let phone = try await OriginPhone(.fcm, .zap, running, key: key)
                 let secrets =
                     [
                         Canary("application token", Self.token), Canary("text", Self.text),
-                        Canary("sender", Self.sender), Canary("device token", token)
+                        Canary("sender", Self.sender), Canary("device token", phone.token)
                     ] + (try Canary.hex("API key", key))
 
                 // Owed, while the push service takes its time.
@@ -53,8 +50,7 @@ struct OriginBlindnessTests {
                 _ = try await relay.door("origin").ask(
                     "POST", "/notify", headers: [("Authorization", Secret("Bearer \(key)".utf8))],
                     body: Secret(call.utf8))
-                _ = try await OriginPhone.ask(
-                    running, key, Self.token, "POST", "/api/v1/register", Secret([]))
+                _ = try await running.ask(key, Self.token, "POST", "/api/v1/register", Secret([]))
                 try await expectNone(of: secrets, stage, relay)
             }
         }

@@ -66,9 +66,8 @@ struct OriginDoorTests {
     func refusals() async throws {
         try await RunningOrigin.run(inOneProcess: true) { running, key in
             for call in Self.calls {
-                let answer = try await OriginPhone.ask(
-                    running, RunningOrigin.user, key, call.method, call.path,
-                    call.body.map { Secret($0.utf8) })
+                let answer = try await running.ask(
+                    RunningOrigin.user, key, call.method, call.path, call.body.map { Secret($0.utf8) })
                 let json = try JSONValue.parse(answer.body)
                 #expect(answer.status == call.status, "\(call)")
                 #expect(json["code"]?.string ?? "" == call.code, "\(call)")
@@ -114,18 +113,16 @@ struct OriginDoorTests {
         try await RunningOrigin.run(inOneProcess: true) { running, key in
             let other = try await running.desk(.addUser, ["name": "eve@example.org"])
             let evesKey = try #require(other["key"]?.string)
-            let opened = try await OriginPhone.ask(
-                running, RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
+            let opened = try await running.ask(
+                RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
             let queue = try #require(try JSONValue.parse(opened.body)["queue_id"]?.string)
             let path = "/api/v1/events?queue_id=\(queue)&last_event_id=-1"
             func poll(_ user: String, _ key: String) async throws -> JSONValue {
-                try JSONValue.parse(try await OriginPhone.ask(running, user, key, "GET", path).body)
+                try JSONValue.parse(try await running.ask(user, key, "GET", path).body)
             }
             #expect(try await poll("eve@example.org", evesKey)["code"]?.string == "BAD_EVENT_QUEUE_ID")
             let heartbeat = try JSONValue.parse(
-                try await OriginPhone.ask(
-                    running, RunningOrigin.user, key, "GET", path + "&dont_block=true"
-                ).body)
+                try await running.ask(RunningOrigin.user, key, "GET", path + "&dont_block=true").body)
             #expect(heartbeat["events"]?.array?.first?["type"]?.string == "heartbeat")
 
             async let first = poll(RunningOrigin.user, key)
@@ -133,8 +130,8 @@ struct OriginDoorTests {
             async let second = poll(RunningOrigin.user, key)
             #expect(try await first["events"]?.array?.first?["type"]?.string == "heartbeat")
             try await asked(for: "the second poll") { try running.polls.waitingCount == 1 }
-            let closed = try await OriginPhone.ask(
-                running, RunningOrigin.user, key, "DELETE", "/api/v1/events?queue_id=\(queue)")
+            let closed = try await running.ask(
+                RunningOrigin.user, key, "DELETE", "/api/v1/events?queue_id=\(queue)")
             #expect(closed.status == 200)
             #expect(try await second["code"]?.string == "BAD_EVENT_QUEUE_ID")
         }
@@ -147,8 +144,7 @@ struct OriginDoorTests {
         try await RunningOrigin.run(inOneProcess: true, limits) { running, key in
             func ask(_ method: String, _ path: String) async throws -> JSONValue {
                 try JSONValue.parse(
-                    try await OriginPhone.ask(running, RunningOrigin.user, key, method, path, Secret([])).body
-                )
+                    try await running.ask(RunningOrigin.user, key, method, path, Secret([])).body)
             }
             func open() async throws -> String {
                 let queue = try await ask("POST", "/api/v1/register")["queue_id"]?.string
@@ -173,13 +169,12 @@ struct OriginDoorTests {
     @Test("Who is removed is heard and registered no more, whoever has the name next")
     func removal() async throws {
         try await RunningOrigin.run(inOneProcess: true) { running, key in
-            var phone = OriginPhone(.apns, .zap, running, key: key)
-            try await phone.start()
-            try await phone.follow(until: .active)
-            let opened = try await phone.ask("POST", "/api/v1/register", Secret([]))
+            _ = try await OriginPhone(.apns, .zap, running, key: key)
+            let opened = try await running.ask(
+                RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
             let queue = try #require(try JSONValue.parse(opened.body)["queue_id"]?.string)
-            async let poll = OriginPhone.ask(
-                running, RunningOrigin.user, key, "GET", "/api/v1/events?queue_id=\(queue)&last_event_id=-1")
+            async let poll = running.ask(
+                RunningOrigin.user, key, "GET", "/api/v1/events?queue_id=\(queue)&last_event_id=-1")
             try await asked(for: "a poll that waits") { try running.polls.waitingCount == 1 }
             _ = try await running.desk(.removeUser, ["name": RunningOrigin.user])
             let ended = try JSONValue.parse(try await poll.body)
@@ -204,16 +199,15 @@ struct OriginDoorTests {
     @Test("A new key removes the phones of the old one, unless they are to stay", arguments: [false, true])
     func renewal(_ keepsPhones: Bool) async throws {
         try await RunningOrigin.run(inOneProcess: true) { running, key in
-            var phone = OriginPhone(.apns, .zap, running, key: key)
-            try await phone.start()
-            try await phone.follow(until: .active)
+            _ = try await OriginPhone(.apns, .zap, running, key: key)
             let renewed = try await running.deskJSON(
                 .renewKey, #"{"name":"\#(RunningOrigin.user)","keep_phones":\#(keepsPhones)}"#)
             #expect(renewed["key"]?.string != key)
             let rows = try await running.desk(.registrations, ["user": RunningOrigin.user])
             #expect(rows["registrations"]?.array?.count == (keepsPhones ? 1 : 0))
             _ = try await running.notify("Are you there?", devices: keepsPhones ? 1 : 0)
-            let asked = try await phone.ask("POST", "/api/v1/register", Secret([]))
+            let asked = try await running.ask(
+                RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
             #expect(try JSONValue.parse(asked.body)["code"]?.string == "INVALID_API_KEY")
         }
     }
@@ -223,8 +217,7 @@ struct OriginDoorTests {
         try await RunningOrigin.run(inOneProcess: true) { running, key in
             func ask(_ method: String, _ path: String) async throws -> JSONValue {
                 try JSONValue.parse(
-                    try await OriginPhone.ask(running, RunningOrigin.user, key, method, path, Secret([])).body
-                )
+                    try await running.ask(RunningOrigin.user, key, method, path, Secret([])).body)
             }
             let opened = try await ask("POST", "/api/v1/register")
             #expect(opened["realm_require_e2ee_push_notifications"]?.bool == false)
@@ -348,13 +341,12 @@ struct OriginDoorTests {
             try await stage.run { relay in
                 let running = RunningOrigin(relay: relay, origin: relay)
                 let key = try await running.begin()
-                let opened = try await OriginPhone.ask(
-                    running, RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
+                let opened = try await running.ask(
+                    RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
                 let queue = try #require(try JSONValue.parse(opened.body)["queue_id"]?.string)
                 answered = Task {
-                    try await OriginPhone.ask(
-                        running, RunningOrigin.user, key, "GET",
-                        "/api/v1/events?queue_id=\(queue)&last_event_id=-1"
+                    try await running.ask(
+                        RunningOrigin.user, key, "GET", "/api/v1/events?queue_id=\(queue)&last_event_id=-1"
                     ).status
                 }
                 try await asked(for: "a poll that waits") { try running.polls.waitingCount == 1 }
@@ -366,29 +358,29 @@ struct OriginDoorTests {
     @Test("Users, registrations and what is owed stay over a restart; queues do not")
     func restart() async throws {
         try await RelayStage.with(RunningOrigin.both()) { stage in
-            var kept: (phone: OriginPhone, key: String)?
+            var kept: (phone: OriginPhone, key: String, poll: String)?
             try await stage.run { relay in
                 let running = RunningOrigin(relay: relay, origin: relay)
                 let key = try await running.begin()
-                var phone = OriginPhone(.fcm, .zap, running, key: key)
-                try await phone.start()
-                try await phone.follow(until: .active)
-                kept = (phone, key)
+                let phone = try await OriginPhone(.fcm, .zap, running, key: key)
+                let opened = try await running.ask(
+                    RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
+                let queue = try #require(try JSONValue.parse(opened.body)["queue_id"]?.string)
+                kept = (phone, key, "/api/v1/events?queue_id=\(queue)&last_event_id=-1")
             }
-            var (phone, key) = try #require(kept)
+            var (phone, key, poll) = try #require(kept)
             try await stage.run { relay in
                 let running = RunningOrigin(relay: relay, origin: relay)
-                phone.move(to: running)
-                #expect(try await phone.poll().status == 400)
-                try await phone.fetch()
-                #expect(ZulipRoutine.status(of: phone.device, now: World.live.now()).state == .active)
+                #expect(try await running.ask(RunningOrigin.user, key, "GET", poll).status == 400)
+                try await phone.move(to: running)
+                #expect(try await phone.played.status(0).state == .active)
+                try await phone.played.expectState(0)
                 _ = try await running.notify("Still here")
                 #expect(try await phone.opened(1).count == 1)
                 #expect(try await running.deskAnswer(.addUser, ["name": RunningOrigin.user]).status == 409)
                 #expect(
-                    try await OriginPhone.ask(
-                        running, RunningOrigin.user, key, "GET", "/api/v1/server_settings"
-                    ).status == 200)
+                    try await running.ask(RunningOrigin.user, key, "GET", "/api/v1/server_settings")
+                        .status == 200)
             }
         }
     }

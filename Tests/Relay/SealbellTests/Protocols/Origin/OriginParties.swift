@@ -114,6 +114,18 @@ struct RunningOrigin: Sendable {
             body: writer.takeSecret())
     }
 
+    /// A call of a user's.
+    func ask(
+        _ user: String, _ key: String, _ method: String, _ path: String, _ body: Secret? = nil
+    ) async throws -> LocalCall.Answer {
+        try await origin.door("origin").ask(
+            method, path,
+            headers: [
+                ("Authorization", Secret("Basic \(Base64.text(Array("\(user):\(key)".utf8)))".utf8)),
+                ("Content-Type", Secret("application/x-www-form-urlencoded".utf8))
+            ], body: body)
+    }
+
     /// - Returns: its id.
     func notify(_ text: String, devices: Int64 = 1) async throws -> String {
         let answer = try await desk(.notify, ["user": Self.user, "text": text])
@@ -134,140 +146,88 @@ struct RunningOrigin: Sendable {
     }
 }
 
-/// An app on a phone: the device library, and a network.
-struct OriginPhone {
-    private(set) var device = ZulipRoutine(
-        account: ZulipAccount(realmURL: "http://127.0.0.1:8490", userID: 1))
-    let token: DevicePushToken
+/// The command line's played phone, of one user of a running origin.
+struct OriginPhone: Sendable {
+    private(set) var played: ZulipPhone
+    /// As the push service knows it.
+    let token: String
+    private let kind: TokenKind
     private var running: RunningOrigin
-    private let key: String
-    private let profile: ZulipProfile
-    private let marker: Secret
-    private var random = SystemRandomNumberGenerator()
-    private var queue = ""
-    private var last: Int64 = -1
-    private(set) var notices: [ZulipNotice] = []
+    private let folder: TemporaryFolder
+    private let shell: Shell
 
-    init(_ kind: TokenKind, _ profile: ZulipProfile, _ running: RunningOrigin, key: String) {
-        token = DevicePushToken(
-            kind: kind, token: Secret(TestPhone.token(kind).utf8),
-            appID: kind == .apns ? "org.acme.chat" : nil)
-        self.profile = profile
+    /// Joins: its registration is active then.
+    init(
+        _ kind: TokenKind, _ profile: ZulipProfile, _ running: RunningOrigin, key: String
+    ) async throws {
+        (self.kind, self.running) = (kind, running)
+        (token, folder) = (TestPhone.token(kind), try TemporaryFolder())
+        var shell = Shell(facts: facts(home: nil), world: .live, out: { _ in }, err: { _ in })
+        shell.patience = LocalCall.patience
+        self.shell = shell
+        var party = PlayedZulip(
+            kind, token: Secret(token.utf8), appID: "org.acme.chat", bouncerKey: running.relay.bouncerKey,
+            HeldFile(folder.file("phone.json")))
+        let url = "http://127.0.0.1:8490"
+        party.accounts = [
+            PlayedZulip.Account(
+                url: url, user: RunningOrigin.user, apiKey: Secret(key.utf8), profile: profile, realmURL: url,
+                userID: 1)
+        ]
+        played = try ZulipPhone(party, try Self.wire(running, shell), shell)
+        try await played.start(0)
+        try await follow(until: .active)
+    }
+
+    /// To the origin's listener, whatever the account's URL says.
+    private static func wire(_ running: RunningOrigin, _ shell: Shell) throws -> KitWire {
+        let url = try #require(running.origin.urls["origin"])
+        return KitWire(DirectWeb(base: ServerURL(url)), patience: shell.wait)
+    }
+
+    /// The app starts at the same server, which was started again, with what it has kept.
+    mutating func move(to running: RunningOrigin) async throws {
         self.running = running
-        self.key = key
-        marker = ZulipRoutine.newMarker(using: &random)
+        played = try ZulipPhone(await played.played, try Self.wire(running, shell), shell)
+        try await played.start(0)
     }
 
-    func ask(_ method: String, _ path: String, _ body: Secret? = nil) async throws -> LocalCall.Answer {
-        try await Self.ask(running, RunningOrigin.user, key, method, path, body)
+    /// Waits for the next events, and does what follows from them.
+    func follow() async throws {
+        try #require(try await played.poll(0) == .events)
+        try await played.work(0)
     }
 
-    static func ask(
-        _ running: RunningOrigin, _ user: String, _ key: String, _ method: String, _ path: String,
-        _ body: Secret? = nil
-    ) async throws -> LocalCall.Answer {
-        try await running.origin.door("origin").ask(
-            method, path,
-            headers: [
-                ("Authorization", Secret("Basic \(Base64.text(Array("\(user):\(key)".utf8)))".utf8)),
-                ("Content-Type", Secret("application/x-www-form-urlencoded".utf8))
-            ], body: body)
-    }
-
-    /// The app starts: it looks at what the server can, fetches the state, and registers.
-    mutating func start() async throws {
-        let settings = try await ask("GET", "/api/v1/server_settings")
-        try #require(settings.status == 200)
-        let start = ZulipStart(
-            serverSettings: try ZulipServerSettings(Secret(settings.body)),
-            build: try ZulipAppBuild(bouncerKey: running.relay.bouncerKey, profiles: [profile]), token: token,
-            marker: marker)
-        try await take(.start(start))
-        try await fetch()
-    }
-
-    /// The same server, started again.
-    mutating func move(to running: RunningOrigin) { self.running = running }
-
-    /// Asks for a test notification.
-    mutating func askForTest() async throws {
-        let made = device.testNotification()
-        let call = try #require(made)
-        #expect(try await ask("POST", call.path, call.body).status == 200)
-    }
-
-    /// Opens an event queue, and takes the state beside it.
-    mutating func fetch() async throws {
-        let types = #"["push_account","push_device","device","realm"]"#
-        let body = Form([(name: "event_types", value: Array(types.utf8))]).encoded()
-        let answer = try await ask("POST", "/api/v1/register", Secret(body))
-        try #require(answer.status == 200)
-        queue = try #require(try JSONValue.parse(answer.body)["queue_id"]?.string)
-        last = -1
-        try await take(.state(Secret(answer.body)))
-    }
-
-    func poll() async throws -> LocalCall.Answer {
-        try await ask("GET", "/api/v1/events?queue_id=\(queue)&last_event_id=\(last)")
-    }
-
-    /// Waits for the next events.
-    mutating func follow() async throws {
-        let answer = try await poll()
-        try #require(answer.status == 200, "\(String(decoding: answer.body, as: UTF8.self))")
-        let events = try JSONValue.parse(answer.body)["events"]?.array ?? []
-        last = events.compactMap { $0["id"]?.int64 }.max() ?? last
-        try await take(.events(Secret(answer.body)))
-    }
-
-    /// Follows events until the device has come so far.
-    mutating func follow(until state: ZulipStatus.State) async throws {
-        while ZulipRoutine.status(of: device, now: World.live.now()).state != state { try await follow() }
-    }
-
-    /// The time comes that the device waits for.
-    mutating func tick() async throws {
-        guard let deadline = device.nextDeadline else { return }
-        try await take(.tick, now: max(deadline, World.live.now()))
-    }
-
-    mutating func take(_ event: ZulipDeviceEvent, now: UnixTime? = nil) async throws {
-        var events = [event]
-        while !events.isEmpty {
-            let actions = try device.take(
-                events.removeFirst(), now: now ?? World.live.now(), using: &random)
-            for action in actions {
-                switch action {
-                case .call(let call):
-                    let answer = try await ask("POST", call.path, call.body)
-                    events.append(
-                        .answer(
-                            call: call.number,
-                            ZulipDeviceAnswer(status: answer.status, body: Secret(answer.body))))
-                case .notice(let notice): notices.append(notice)
-                case .timer, .endNotice, .legacy, .endLegacy: break
-                }
-            }
-        }
+    /// Follows events until the server shows that.
+    func follow(until state: DeviceStatus.State) async throws {
+        while try await played.status(0).state != state { try await follow() }
     }
 
     /// What the push service brought to this phone, opened, once there are so many.
     func opened(_ count: Int) async throws -> [ZulipNotification] {
-        let simulator: any SteeredSimulator =
-            token.kind == .apns ? running.relay.stage.apns : running.relay.stage.fcm
-        let own = token.token.reveal { String(decoding: $0, as: UTF8.self) }
+        let stage = running.relay.stage
+        let simulator: any SteeredSimulator = kind == .apns ? stage.apns : stage.fcm
         var mine: [Delivery] = []
         try await asked(for: "\(count) deliveries") {
-            mine = simulator.deliveries(after: 0, limit: 4_096).filter { $0.token == own }
+            mine = simulator.deliveries(after: 0, limit: 4_096).filter { $0.token == token }
             return mine.count >= count
         }
-        return try mine.map { delivery in
-            let body = try JSONValue.parse(delivery.body)
-            let fields = token.kind == .apns ? body : try #require(body["message"]?["data"])
-            let found = try ZulipRoutine.open(
-                delivered: Secret(fields.serialized()), for: [device], now: World.live.now())
-            return try #require(found.notification)
-        }
+        var opened: [ZulipNotification] = []
+        for delivery in mine { opened.append(try await played.notification(delivery)) }
+        return opened
+    }
+}
+
+extension ZulipPhone {
+    fileprivate func notification(_ delivery: Delivery) throws -> ZulipNotification {
+        let delivered = try Delivered(json: Secret(delivery.body))
+        return try #require(try phone(0).device.open(delivered, at: shell.world.now()).content)
+    }
+
+    /// Asks the server for a test notification.
+    func askForTest() async throws {
+        let made = try phone(0).device.testNotification()
+        #expect(await wire.reply(to: try #require(made)).status == 200)
     }
 }
 

@@ -32,9 +32,7 @@ struct OriginServerTests {
         // Which of v12 and v11 a client uses follows from the server's level.
         let only = setting.profile == .v11 ? ", profiles: [v11]" : ""
         try await RunningOrigin.run(inOneProcess: setting.isOne, only) { running, key in
-            var phone = OriginPhone(setting.kind, setting.profile, running, key: key)
-            try await phone.start()
-            try await phone.follow(until: .active)
+            let phone = try await OriginPhone(setting.kind, setting.profile, running, key: key)
 
             let first = try await running.notify("Dinner is ready")
             #expect(try await phone.opened(1).map(\.text) == ["Dinner is ready"])
@@ -42,13 +40,12 @@ struct OriginServerTests {
             try await Self.followed(first, running, isOne: setting.isOne)
 
             // A test comes by the same way.
-            try await phone.askForTest()
+            try await phone.played.askForTest()
             #expect(try await phone.opened(2).last?.text == "test")
 
             // The push service says that nobody is there: the relay hears it first, and the origin at its
             // next notification at the latest.
-            let token = phone.token.token.reveal { String(decoding: $0, as: UTF8.self) }
-            running.relay.stage.end(token, setting.kind)
+            running.relay.stage.end(phone.token, setting.kind)
             var states: [String] = []
             while states != ["dead"] {
                 let answer = try await running.desk(
@@ -58,13 +55,10 @@ struct OriginServerTests {
             }
             #expect(states == ["dead"])
             // Its client hears it, and registers again by itself; the push service has it back.
-            running.relay.stage.revive(token, setting.kind)
+            running.relay.stage.revive(phone.token, setting.kind)
             // Clients of v11 are told of no removal: they see it when they fetch the state again.
-            if setting.profile == .v11 { try await phone.fetch() }
-            while ZulipRoutine.status(of: phone.device, now: World.live.now()).state == .active {
-                try await phone.follow()
-            }
-            try await phone.tick()
+            if setting.profile == .v11 { try await phone.played.start(0) }
+            while try await phone.played.status(0).state == .active { try await phone.follow() }
             try await phone.follow(until: .active)
             _ = try await running.notify("Welcome back")
             try await asked(for: "the last text") {

@@ -10,7 +10,7 @@ actor ZulipPhone {
     /// Calls by which it has registered since the command began.
     private(set) var registrations = 0
     nonisolated let shell: Shell
-    private let wire: KitWire
+    let wire: KitWire
     private let marker: Secret
     private var random = SystemRandomNumberGenerator()
     /// Of the accounts that were looked at, by account.
@@ -39,7 +39,7 @@ actor ZulipPhone {
     /// The account's device at work, out of what was kept.
     ///
     /// - Throws: `CommandFailure` for what it has not kept.
-    private func phone(_ index: Int) throws(CommandFailure) -> KitPhone<ZulipDevice> {
+    func phone(_ index: Int) throws(CommandFailure) -> KitPhone<ZulipDevice> {
         if let phone = phones[index] { return phone }
         let account = played.accounts[index]
         do throws(DeviceError) {
