@@ -72,16 +72,16 @@ struct EventLogTests {
                 let server = try await relay.server()
                 _ = try await line("origin signed up", "\"instance\":\"zulip-main\"")
                 // Another server of the same host name.
-                let other = TestServer(server.host)
+                let other = DemoServer(server.host)
                 _ = try await relay.ask(other.origin.signUp(hostname: other.host, mail: other.mail))
                 let refused = try await line("sign-up refused", "\"code\":\"")
                 #expect(!refused.contains(other.host) && !refused.contains("example"))
                 let phone = try await relay.phone(.apns, of: server)
                 let made = try await line("device registered", "\"instance\":\"zulip-main\"")
                 // Apple knows the phone from here on.
-                #expect(try await server.notify(TestPhone.message(1, "m"), [phone], relay).apple == 1)
+                #expect(try await server.notify(DemoApp.message(1, "m"), [phone], relay).apple == 1)
                 stage.apns.unregister(phone.token, since: World.live.now())
-                _ = try await server.notify(TestPhone.message(2, "m"), [phone], relay)
+                _ = try await server.notify(DemoApp.message(2, "m"), [phone], relay)
                 let ended = try await line("registration ended", "\"reason\":\"Unregistered\"")
                 let id = try #require(ended.firstMatch(of: #/"registration":"[0-9a-f]{8}"/#)).0
                 #expect(made.contains(id), "one registration, one short id")

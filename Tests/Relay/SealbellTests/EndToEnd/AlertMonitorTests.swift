@@ -116,10 +116,10 @@ struct AlertMonitorTests {
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run(spans: { $0.spans.zulipReply = .milliseconds(50) }) { relay in
                 let server = try await relay.server()
-                var phones: [TestPhone] = []
+                var phones: [DemoApp] = []
                 for _ in 0..<20 { phones.append(try await relay.phone(.apns, of: server)) }
                 for id in 1...Int64(41) {
-                    #expect(try await server.notify(TestPhone.message(id, "m"), phones, relay).status == 200)
+                    #expect(try await server.notify(DemoApp.message(id, "m"), phones, relay).status == 200)
                 }
                 try await told("raised", "outbox_filling", "", stage)
             }

@@ -24,11 +24,11 @@ struct AlertReplayTests {
 
     /// Sends until the lane halts: several refusals in a row may be needed.
     private func halt(
-        _ server: TestServer, _ phone: TestPhone, _ relay: RunningRelay, from first: Int64 = 1
+        _ server: DemoServer, _ phone: DemoApp, _ relay: RunningRelay, from first: Int64 = 1
     ) async throws {
         var id = first
         try await asked(for: "a halted lane") {
-            _ = try await server.notify(TestPhone.message(id, "m"), [phone], relay)
+            _ = try await server.notify(DemoApp.message(id, "m"), [phone], relay)
             id += 1
             return relay.relay.lanes().contains { $0.lane.description == Self.lane && $0.isHalted }
         }
@@ -66,7 +66,7 @@ struct AlertReplayTests {
                     try await receiver.hears("raised", "raised", of: "lane_halted", Self.lane)
                     try mend(stage)
                     try relay.relay.reload(stage.configuration(text))
-                    _ = try await server.notify(TestPhone.message(2_000, "m"), [phone], relay)
+                    _ = try await server.notify(DemoApp.message(2_000, "m"), [phone], relay)
                     try await receiver.hears("raised", "raised", "cleared", of: "lane_halted", Self.lane)
                 }
             }
@@ -84,7 +84,7 @@ struct AlertReplayTests {
                 }
                 let refused = "marmot-main/127.0.0.1"
                 stage.sandbox.nostr.turn { $0.refusesEvents = .blocked }
-                var cast: (server: TestServer, phone: TestPhone)?
+                var cast: (server: DemoServer, phone: DemoApp)?
                 try await stage.run(text, spans: quick) { relay in
                     let server = try await relay.server()
                     let phone = try await relay.phone(.apns, of: server)
@@ -105,7 +105,7 @@ struct AlertReplayTests {
                 try mend(stage)
                 stage.sandbox.nostr.turn { $0.refusesEvents = nil }
                 try await stage.run(text, spans: quick) { relay in
-                    _ = try await server.notify(TestPhone.message(2_000, "m"), [phone], relay)
+                    _ = try await server.notify(DemoApp.message(2_000, "m"), [phone], relay)
                     try await receiver.hears("raised", "reminded", "cleared", of: "lane_halted", Self.lane)
                     try await receiver.hears(
                         "raised", "reminded", "cleared", of: "instance_refused", refused)
@@ -150,7 +150,7 @@ struct AlertReplayTests {
         try await RelayStage.with(base) { stage in
             try await AlertReceiver.with(stage) { receiver, hook in
                 let text = text(hook, base)
-                var cast: (server: TestServer, phone: TestPhone)?
+                var cast: (server: DemoServer, phone: DemoApp)?
                 try await stage.run(text, spans: Self.blind) { relay in
                     let server = try await relay.server()
                     cast = (server, try await relay.phone(.apns, of: server))
@@ -172,7 +172,7 @@ struct AlertReplayTests {
                         around.spans.ingress.strainLasts = .milliseconds(200)
                     }
                 ) { relay in
-                    _ = try await server.notify(TestPhone.message(1, "m"), [phone], relay)
+                    _ = try await server.notify(DemoApp.message(1, "m"), [phone], relay)
                     for alert in all {
                         let subject = alert.subject
                         try await asked(for: "the end of \(subject)") {

@@ -13,8 +13,8 @@ struct BadInputTests {
     private struct Scene: Sendable {
         let relay: RunningRelay
         let watch: WatchedEngine.Watch
-        let server: TestServer
-        let phone: TestPhone
+        let server: DemoServer
+        let phone: DemoApp
         let notify: HTTPCall
         let register: HTTPCall
         let analytics: HTTPCall
@@ -25,12 +25,9 @@ struct BadInputTests {
             self.watch = watch
             server = try await relay.server()
             phone = try await relay.phone(.apns, of: server)
-            var random = SystemRandomNumberGenerator()
-            let calls = try server.origin.notify(
-                TestPhone.notification(TestPhone.message(1, "m"), phone.account), to: [phone.target],
-                realm: server.realm.uuid, using: &random)
+            let calls = try server.notify(phone.notification(DemoApp.message(1, "m")), [phone])
             notify = try #require(calls.first)
-            register = server.origin.register(phone.group, realm: server.realm.uuid)
+            register = server.register(phone)
             analytics = server.origin.analytics(realms: [server.realm])
             signUp = server.origin.signUp(hostname: server.host, mail: server.mail)
             _ = watch.take()
@@ -154,7 +151,7 @@ struct BadInputTests {
     func boxes() async throws {
         try await stage { scene in
             var answers: Set<[UInt8]> = []
-            let box = try Base64.decode(scene.phone.group.sealedRegistration.reveal { Array($0) })
+            let box = try Base64.decode(scene.phone.registration.sealed.reveal { Array($0) })
             var broken: [[UInt8]] = [[], Array(box.dropLast()), box + [0], Array(box.prefix(48))]
             for place in [0, 31, 32, 47, 48, box.count - 1] {
                 var changed = box
@@ -164,7 +161,7 @@ struct BadInputTests {
             for bytes in broken {
                 let text = Form([
                     ("realm_uuid", Array(scene.server.realm.uuid.utf8)),
-                    ("token_id", Array(scene.phone.group.tokenID.text.utf8)),
+                    ("token_id", Array(scene.phone.tokenID.text.utf8)),
                     ("encrypted_push_registration", Array(Base64.text(bytes).utf8)),
                     ("bouncer_public_key", Array(scene.relay.bouncerKey.utf8))
                 ]).encoded()
@@ -250,7 +247,7 @@ struct BadInputTests {
             // Another server shows the same box for a realm that is not its own.
             let other = try await scene.relay.server("other.acme.example")
             _ = scene.watch.take()
-            let call = other.origin.register(scene.phone.group, realm: scene.server.realm.uuid)
+            let call = other.origin.register(scene.phone.registration, realm: scene.server.realm.uuid)
             try await scene.refuse(call, call.body.reveal { Array($0) }, "a box of another server")
         }
     }
@@ -268,7 +265,7 @@ struct BadInputTests {
                 try await scene.refuse(scene.signUp, Array(text.replacing(old, with: new).utf8), new)
             }
             // The id of one server with the key of another.
-            let other = TestServer("other.acme.example")
+            let other = DemoServer("other.acme.example")
             let stolen = ZulipOrigin(id: scene.server.origin.id, key: other.key, version: "12.0")
             let call = stolen.signUp(hostname: scene.server.host, mail: scene.server.mail)
             try await scene.refuse(call, call.body.reveal { Array($0) }, "another's id")

@@ -32,11 +32,11 @@ struct CanaryCall: Sendable {
 /// Two servers, a realm and two phones with a canary in each field, and every request of the protocol and of
 /// the operator, with the right fields, with wrong ones, and with fields and paths that nobody has asked for.
 struct CanaryCast: Sendable {
-    var server: TestServer
+    var server: DemoServer
     /// It signs up and goes.
-    let leaver: TestServer
-    let apple: TestPhone
-    let google: TestPhone
+    let leaver: DemoServer
+    let apple: DemoApp
+    let google: DemoApp
     private(set) var canaries: [Canary] = []
     private let agent = CanaryCast.word("agent")
     private let newKey = CanaryCast.word("") + CanaryCast.word("") + CanaryCast.word("") + CanaryCast.word("")
@@ -55,9 +55,9 @@ struct CanaryCast: Sendable {
     }
 
     init(bouncerKey: String) throws {
-        func server(_ agent: String) -> TestServer {
+        func server(_ agent: String) -> DemoServer {
             let mail = Self.word("mail") + "@" + Self.word("domain") + ".example.org"
-            var server = TestServer(Self.word("host") + ".example.org", mail: mail, version: agent)
+            var server = DemoServer(Self.word("host") + ".example.org", mail: mail, version: agent)
             server.realm.ownerSecret = Self.word("owner")
             server.realm.host = Self.word("realm") + ".example.org"
             server.realm.url = "https://" + Self.word("url") + ".example.org"
@@ -66,8 +66,8 @@ struct CanaryCast: Sendable {
         }
         self.server = server(agent)
         leaver = server(agent)
-        apple = try TestPhone(.apns, bouncerKey)
-        google = try TestPhone(.fcm, bouncerKey)
+        apple = try DemoApp(.apns, bouncerKey)
+        google = try DemoApp(.fcm, bouncerKey)
         let plain =
             #"{"token_kind":"fcm","token":"\#(google.token)","timestamp":\#(World.live.now().seconds)}"#
         accountBlob = Base64.text(
@@ -75,10 +75,10 @@ struct CanaryCast: Sendable {
                 Secret(plain.utf8), to: try Base64.decode(bouncerKey), ephemeral: .generate(.live)))
         for server in [self.server, leaver] { try plant(server) }
         for phone in [apple, google] {
-            add("token id", phone.group.tokenID.text)
-            canaries.append(Canary("token id as bytes", phone.group.tokenID.bytes))
-            canaries.append(Canary("token id as number", Canary.numbers(phone.group.tokenID.bytes)))
-            add("blob", phone.group.sealedRegistration.reveal { String(decoding: $0, as: UTF8.self) })
+            add("token id", phone.tokenID.text)
+            canaries.append(Canary("token id as bytes", phone.tokenID.bytes))
+            canaries.append(Canary("token id as number", Canary.numbers(phone.tokenID.bytes)))
+            add("blob", phone.registration.sealed.reveal { String(decoding: $0, as: UTF8.self) })
         }
         canaries += try Canary.hex("token", apple.token)
         add("FCM token", google.token)
@@ -117,7 +117,7 @@ struct CanaryCast: Sendable {
         }
     }
 
-    private mutating func plant(_ server: TestServer) throws {
+    private mutating func plant(_ server: DemoServer) throws {
         add("host", server.host)
         add("mail", server.mail)
         add("name", server.realm.name)
@@ -151,8 +151,8 @@ struct CanaryCast: Sendable {
             call("sign-up", origin.signUp(hostname: server.host, mail: server.mail)),
             call("analytics", with(origin.analyticsStatus(), "POST", .analytics, analytics)),
             call("status", origin.analyticsStatus()),
-            call("register at Apple", origin.register(apple.group, realm: server.realm.uuid)),
-            call("register at Google", origin.register(google.group, realm: server.realm.uuid)),
+            call("register at Apple", origin.register(apple.registration, realm: server.realm.uuid)),
+            call("register at Google", origin.register(google.registration, realm: server.realm.uuid)),
             call("notify", with(origin.analyticsStatus(), "POST", .notify, Secret(notify.utf8))),
             call(
                 "register with an account id",
@@ -343,7 +343,7 @@ struct CanaryCast: Sendable {
                 [
                     ("realm_uuid", server.realm.uuid), ("push_account_id", accountID),
                     ("encrypted_push_registration", accountBlob),
-                    ("bouncer_public_key", google.group.bouncerKey),
+                    ("bouncer_public_key", google.registration.bouncerKey),
                     (stray, stray)
                 ].map { ($0.0, Array($0.1.utf8)) }
             ).encoded())
@@ -359,9 +359,9 @@ struct CanaryCast: Sendable {
 
     /// Texts of the origin's own in `aps`, ciphertext that nobody can open, members that nobody knows.
     private var notify: String {
-        func item(_ phone: TestPhone, _ how: String, _ sealed: String, _ more: String) -> String {
+        func item(_ phone: DemoApp, _ how: String, _ sealed: String, _ more: String) -> String {
             """
-            {"token_id":"\(phone.group.tokenID.text)",\(how),"\(stray)":["\(stray)"],\
+            {"token_id":"\(phone.tokenID.text)",\(how),"\(stray)":["\(stray)"],\
             "payload":{"push_key_id":\(keyID),"encrypted_data":"\(sealed)"\(more),"\(stray)":{"a":"\(stray)"}}}
             """
         }

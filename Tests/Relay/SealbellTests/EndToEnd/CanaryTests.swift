@@ -27,7 +27,7 @@ struct CanaryTests {
         for page in ["/metrics", "/status", "/", "/health/ready"] {
             said.append((page, Data(try await relay.admin(page).body)))
         }
-        let stranger = TestServer("stranger.example.org")
+        let stranger = DemoServer("stranger.example.org")
         for call in [stranger.origin.analyticsStatus(), stranger.origin.signUp(hostname: "?", mail: "?")] {
             said.append(("a stranger's answer", Data(try await relay.ask(call).body)))
         }
@@ -99,12 +99,12 @@ struct CanaryTests {
     func forgetting() async throws {
         try await RelayStage.with { stage in
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
-            var phone: TestPhone?
-            var server: TestServer?
+            var phone: DemoApp?
+            var server: DemoServer?
             try await stage.run { relay in
                 let joined = try await relay.server()
                 let made = try await relay.phone(.apns, of: joined)
-                _ = try await joined.notify(TestPhone.message(1, "settled"), [made], relay)
+                _ = try await joined.notify(DemoApp.message(1, "settled"), [made], relay)
                 #expect(try await relay.owed() == 1)
                 (server, phone) = (joined, made)
             }
@@ -119,11 +119,11 @@ struct CanaryTests {
             try await stage.run { relay in
                 let arrivals = stream
                 let delivery = try await arrivals.next("a delivery")
-                #expect(try made.open(delivery).body == TestPhone.message(1, "settled"))
+                #expect(try made.open(delivery).body == DemoApp.message(1, "settled"))
                 try await relay.drained()
                 stage.apns.unregister(made.token, since: World.live.now())
                 let dead = try await joined.notify(.test(time: 1), [made], relay).dead
-                #expect(dead == [made.group.tokenID.text])
+                #expect(dead == [made.tokenID.text])
                 try await relay.drained()
             }
             let after = Self.files(stage)

@@ -78,7 +78,7 @@ struct FaultTests {
             // more that is. That a push of unknown fate is sent four times and no more is asked elsewhere.
             try await stage.run(spans: { $0.limits.unknownSends = 100 }) { relay in
                 let server = try await relay.server()
-                var phones: [TestPhone] = []
+                var phones: [DemoApp] = []
                 for _ in 0..<Self.phones { phones.append(try await relay.phone(.apns, of: server)) }
                 let arrivals = stage.apns.subscribe(token: "")
                 trouble.begin(stage.apns)
@@ -86,7 +86,7 @@ struct FaultTests {
                 try await withThrowingTaskGroup(of: Void.self) { calls in
                     for id in 1...Self.messages {
                         calls.addTask {
-                            let answer = try await server.notify(TestPhone.message(id, "m"), all, relay)
+                            let answer = try await server.notify(DemoApp.message(id, "m"), all, relay)
                             #expect(answer.status == 200 && answer.dead.isEmpty)
                         }
                     }
@@ -155,14 +155,14 @@ struct FaultTests {
                 $0.streamsAtStart = 100
                 $0.faults = [RequestFault(.neverAnswered, on: .every(1), isJudged: true)]
             }
-            var sent: [String: TestPhone] = [:]
+            var sent: [String: DemoApp] = [:]
             try await stage.run(spans: Self.answersSoon) { relay in
                 let server = try await relay.server()
-                var phones: [TestPhone] = []
+                var phones: [DemoApp] = []
                 for _ in 0..<5 { phones.append(try await relay.phone(.apns, of: server)) }
                 let arrivals = stage.apns.subscribe(token: "")
                 let all = phones
-                async let answer = server.notify(TestPhone.message(9, "owed"), all, relay)
+                async let answer = server.notify(DemoApp.message(9, "owed"), all, relay)
                 while sent.count < phones.count {
                     let delivery = try await arrivals.next("a delivery")
                     sent[delivery.id] = phones.first { $0.token == delivery.token }
@@ -184,7 +184,7 @@ struct FaultTests {
                     let expected = owed.removeValue(forKey: delivery.id)
                     let phone = try #require(expected)
                     #expect(phone.token == delivery.token)
-                    #expect(try phone.open(delivery).body == TestPhone.message(9, "owed"))
+                    #expect(try phone.open(delivery).body == DemoApp.message(9, "owed"))
                 }
                 try await relay.drained()
             }

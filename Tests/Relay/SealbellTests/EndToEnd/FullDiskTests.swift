@@ -26,12 +26,12 @@ struct FullDiskTests {
 
     /// Sends until the relay refuses; how many it has accepted.
     private func sendUntilRefused(
-        _ server: TestServer, _ phones: [TestPhone], from first: Int64, _ relay: RunningRelay
+        _ server: DemoServer, _ phones: [DemoApp], from first: Int64, _ relay: RunningRelay
     ) async throws -> Int64 {
         var id = first
         // Ends: the disk is full, and what is in the log already bounds what fits over it.
         while true {
-            let answer = try await server.notify(TestPhone.message(id, "m"), phones, relay)
+            let answer = try await server.notify(DemoApp.message(id, "m"), phones, relay)
             if answer.status != 200 {
                 #expect(answer.status == 503 && answer.code == "SERVICE_UNAVAILABLE")
                 #expect(answer.headers.contains { $0.name.lowercased() == "retry-after" })
@@ -44,11 +44,11 @@ struct FullDiskTests {
 
     /// Sends all of them at once: each is answered only when its first attempt has had its time.
     private func send(
-        _ ids: ClosedRange<Int64>, _ server: TestServer, _ phones: [TestPhone], _ relay: RunningRelay
+        _ ids: ClosedRange<Int64>, _ server: DemoServer, _ phones: [DemoApp], _ relay: RunningRelay
     ) async throws {
         try await withThrowingTaskGroup(of: Int.self) { group in
             for id in ids {
-                group.addTask { try await server.notify(TestPhone.message(id, "m"), phones, relay).status }
+                group.addTask { try await server.notify(DemoApp.message(id, "m"), phones, relay).status }
             }
             for try await status in group { #expect(status == 200) }
         }
@@ -71,7 +71,7 @@ struct FullDiskTests {
                 let server = try await relay.server()
                 let phones = try await [relay.phone(.apns, of: server), relay.phone(.apns, of: server)]
                 stage.apns.turn { $0.shutdownUntil = World.live.now() + .seconds(3_600) }
-                #expect(try await server.notify(TestPhone.message(1, "m"), phones, relay).status == 200)
+                #expect(try await server.notify(DemoApp.message(1, "m"), phones, relay).status == 200)
                 try disk.fill()
                 var accepted = 1 + (try await sendUntilRefused(server, phones, from: 2, relay))
                 #expect(try await health(relay, until: 503).contains("store"))
@@ -81,7 +81,7 @@ struct FullDiskTests {
                 stage.apns.turn { $0.shutdownUntil = nil }
                 try disk.empty()
                 _ = try await health(relay, until: 200)
-                let answer = try await server.notify(TestPhone.message(1_000_000, "m"), phones, relay)
+                let answer = try await server.notify(DemoApp.message(1_000_000, "m"), phones, relay)
                 #expect(answer.status == 200, "it takes pushes again, and nobody has restarted it")
                 accepted += 1
                 try await relay.drained()
@@ -123,8 +123,8 @@ struct FullDiskTests {
     @Test("Read-only at once: refused, unready, ended in order; after a repair all that was owed arrives")
     func readOnly() async throws {
         try await stage { stage, disk in
-            var server: TestServer?
-            var phones: [TestPhone] = []
+            var server: DemoServer?
+            var phones: [DemoApp] = []
             var accepted: Int64 = 0
             try await stage.run(hold: Self.hold) { relay in
                 let joined = try await relay.server()
@@ -152,7 +152,7 @@ struct FullDiskTests {
                 try await relay.drained()
                 #expect(stage.apns.counters.accepted == Int(accepted) * phones.count)
                 #expect(stage.apns.counters.doubles == 0)
-                let answer = try await #require(server).notify(TestPhone.message(99, "m"), phones, relay)
+                let answer = try await #require(server).notify(DemoApp.message(99, "m"), phones, relay)
                 #expect(answer.status == 200)
             }
         }

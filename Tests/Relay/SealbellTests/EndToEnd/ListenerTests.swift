@@ -77,7 +77,7 @@ struct ListenerTests {
                 // Three of them fit into the three quarters that large bodies may hold.
                 try await asked(for: "nine answers") { strangers.count(where: \.hasHeard) >= 9 }
                 #expect(strangers.count(where: \.hasHeard) < 12)
-                let answer = try await server.notify(TestPhone.message(1, "hello"), [phone], relay)
+                let answer = try await server.notify(DemoApp.message(1, "hello"), [phone], relay)
                 #expect(answer.status == 200 && answer.apple == 1)
                 try await asked(for: "an alert") {
                     let status = try JSONValue.parse(try await relay.admin("/status").body)

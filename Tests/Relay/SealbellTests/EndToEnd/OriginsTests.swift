@@ -25,7 +25,7 @@ struct OriginsTests {
         try await RelayStage.with(text) { stage in
             try await stage.run { relay in
                 try written(relay)
-                let server = TestServer()
+                let server = DemoServer()
                 let uninvited = try await relay.ask(
                     server.origin.signUp(hostname: server.host, mail: server.mail))
                 #expect(uninvited.status == 400)
@@ -34,7 +34,7 @@ struct OriginsTests {
                 #expect(invited.status == .done && invited.out.count == 1)
                 try await server.join(relay)
                 // The invitation is used up.
-                let second = TestServer()
+                let second = DemoServer()
                 let late = try await relay.ask(
                     second.origin.signUp(hostname: "\(server.host):444", mail: second.mail))
                 #expect(late.status == 400)
@@ -46,7 +46,7 @@ struct OriginsTests {
 
                 let phone = try await relay.phone(.apns, of: server)
                 #expect(await operate(relay, "suspend", server.origin.id).status == .done)
-                let body = TestPhone.message(1, "hello")
+                let body = DemoApp.message(1, "hello")
                 #expect(try await server.notify(body, [phone], relay).status == 401)
                 #expect(await operate(relay, "list").out.first?.contains("suspended") == true)
                 #expect(await operate(relay, "resume", server.origin.id).status == .done)
@@ -68,7 +68,7 @@ struct OriginsTests {
                 for server in [one, two] {
                     #expect(try await relay.ask(server.origin.analyticsStatus()).status == 401)
                 }
-                let third = TestServer()
+                let third = DemoServer()
                 for host in [":9", ":08443", ":443", ""].map({ one.host + $0 }) {
                     let call = third.origin.signUp(hostname: host, mail: third.mail)
                     #expect(try await relay.ask(call).status == 400, "\(host)")
@@ -114,7 +114,7 @@ struct OriginsTests {
     @Test("A quota of one origin is in force at once, outlives a restart, and leaves the others alone")
     func quota() async throws {
         try await RelayStage.with { stage in
-            var joined: (server: TestServer, phone: TestPhone)?
+            var joined: (server: DemoServer, phone: DemoApp)?
             try await stage.run { relay in
                 try written(relay)
                 let server = try await relay.server()
@@ -155,7 +155,7 @@ struct OriginsTests {
     /// - Returns: the refusal.
     @discardableResult
     private func fill(
-        _ server: TestServer, _ phone: TestPhone, _ relay: RunningRelay
+        _ server: DemoServer, _ phone: DemoApp, _ relay: RunningRelay
     ) async throws -> TestAnswer {
         var refused: TestAnswer?
         for count in 0..<20 where refused == nil {
@@ -236,7 +236,7 @@ struct OriginsTests {
                 }
                 let long = Secret(Array(repeating: UInt8(ascii: " "), count: 5000))
                 #expect((400..<500).contains(try await status("POST", [json], long)))
-                let server = TestServer()
+                let server = DemoServer()
                 let call = server.origin.signUp(hostname: server.host, mail: server.mail)
                 #expect(try await relay.ask(call).status == 400)
                 #expect(try await status("POST", [json], good) == 200)

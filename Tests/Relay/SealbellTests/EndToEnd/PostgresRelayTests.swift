@@ -70,20 +70,20 @@ struct PostgresRelayTests {
     func restart() async throws {
         try await PostgresStage.with { here in
             let stage = here.stage
-            var met: (TestServer, TestPhone)?
+            var met: (DemoServer, DemoApp)?
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run { relay in
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
                 met = (server, phone)
-                _ = try await server.notify(TestPhone.message(1, "owed"), [phone], relay)
+                _ = try await server.notify(DemoApp.message(1, "owed"), [phone], relay)
                 #expect(try await relay.owed() == 1)
             }
             let (server, phone) = try #require(met)
             stage.apns.turn { $0.shutdownUntil = nil }
             try await stage.run { relay in
                 try await relay.drained()
-                #expect(try await server.notify(TestPhone.message(2, "new"), [phone], relay).apple == 1)
+                #expect(try await server.notify(DemoApp.message(2, "new"), [phone], relay).apple == 1)
                 try await relay.drained()
             }
             #expect(stage.apns.deliveries().count == 2)
@@ -98,17 +98,17 @@ struct PostgresRelayTests {
                 let server = try await first.server()
                 let phone = try await first.phone(.apns, of: server)
                 try await stage.run { second in
-                    #expect(try await server.notify(TestPhone.message(1, "a"), [phone], second).apple == 1)
-                    #expect(try await server.notify(TestPhone.message(2, "b"), [phone], first).apple == 1)
+                    #expect(try await server.notify(DemoApp.message(1, "a"), [phone], second).apple == 1)
+                    #expect(try await server.notify(DemoApp.message(2, "b"), [phone], first).apple == 1)
                     let person = try Operator(second)
                     let rotated = await person.run("keys", "rotate-storage", "--file", here.keysFile)
                     #expect(rotated.status == .done, "\(rotated.err)")
-                    #expect(try await server.notify(TestPhone.message(3, "c"), [phone], first).apple == 1)
+                    #expect(try await server.notify(DemoApp.message(3, "c"), [phone], first).apple == 1)
                     let dropped = await person.run(
                         "keys", "rotate-storage", "--drop-old", "--file", here.keysFile)
                     #expect(dropped.status == .done, "\(dropped.err)")
                     #expect(try KeyFile.read(here.keysFile).seal.map(\.number) == [2])
-                    #expect(try await server.notify(TestPhone.message(4, "d"), [phone], second).apple == 1)
+                    #expect(try await server.notify(DemoApp.message(4, "d"), [phone], second).apple == 1)
                 }
                 try await first.drained()
             }
@@ -228,14 +228,14 @@ struct PostgresCopyTests {
         let url = try await cluster.freshDatabase()
         try await RelayStage.with { stage in
             let here = PostgresStage(stage: stage, url: url, cluster: cluster)
-            var met: (TestServer, TestPhone)?
+            var met: (DemoServer, DemoApp)?
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run { relay in
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
                 met = (server, phone)
                 for number in 1...3 {
-                    _ = try await server.notify(TestPhone.message(Int64(number), "owed"), [phone], relay)
+                    _ = try await server.notify(DemoApp.message(Int64(number), "owed"), [phone], relay)
                 }
             }
             let (server, phone) = try #require(met)
@@ -254,7 +254,7 @@ struct PostgresCopyTests {
             try await stage.run(here.text) { relay in
                 // Taken over at its start. Each look is a request of its own, so nothing spins.
                 try await asked(for: "an outbox of three") { try await relay.owed() == 3 }
-                let answer = try await server.notify(TestPhone.message(4, "new"), [phone], relay)
+                let answer = try await server.notify(DemoApp.message(4, "new"), [phone], relay)
                 #expect(answer.status == 200)
             }
             // A repeat that is sent while it moves is known there too.
@@ -265,7 +265,7 @@ struct PostgresCopyTests {
             let last = RelayStage.text + "store: { url: \"sqlite:back.sqlite\" }\n"
             try await stage.run(last) { relay in
                 try await relay.drained()
-                #expect(try await server.notify(TestPhone.message(5, "last"), [phone], relay).apple == 1)
+                #expect(try await server.notify(DemoApp.message(5, "last"), [phone], relay).apple == 1)
                 try await relay.drained()
             }
             #expect(stage.apns.deliveries().count == 5)

@@ -36,7 +36,7 @@ struct PrivacyTests {
 
     /// A server's call with a body of its own making.
     private static func ask(
-        _ server: TestServer, _ relay: RunningRelay, _ body: Secret, _ ids: [String],
+        _ server: DemoServer, _ relay: RunningRelay, _ body: Secret, _ ids: [String],
         _ watch: WatchedEngine.Watch
     ) async throws -> Seen {
         let head = server.origin.deactivate()
@@ -61,7 +61,7 @@ struct PrivacyTests {
                 let b = try await relay.server("b.acme.example")
                 var known: [String] = []
                 for _ in 0..<20 {
-                    known.append(try await relay.phone(.apns, of: a).group.tokenID.text)
+                    known.append(try await relay.phone(.apns, of: a).tokenID.text)
                 }
                 // Its first call finds out whose the realm is; from then on one look-up does.
                 let first = Self.ids(1)
@@ -104,10 +104,11 @@ struct PrivacyTests {
                 let a = try await relay.server("a.acme.example")
                 let b = try await relay.server("b.acme.example")
                 let registered = try await relay.phone(.apns, of: a)
-                let unknown = try TestPhone(.apns, relay.bouncerKey)
-                func foreign(_ phone: TestPhone) async throws -> (TestAnswer, [String]) {
+                let unknown = try DemoApp(.apns, relay.bouncerKey)
+                func foreign(_ phone: DemoApp) async throws -> (TestAnswer, [String]) {
                     _ = watch.take()
-                    let answer = try await relay.ask(b.origin.register(phone.group, realm: a.realm.uuid))
+                    let answer = try await relay.ask(
+                        b.origin.register(phone.registration, realm: a.realm.uuid))
                     return (answer, watch.take())
                 }
                 let (real, realWork) = try await foreign(registered)

@@ -77,7 +77,7 @@ struct ProcessTests {
         let door = try #require(LocalCall(patient: file.urls["public"]))
         let admin = try #require(LocalCall(patient: file.urls["admin"]))
         func signUp(_ host: String) async throws -> Int {
-            let call = TestServer(host).origin.signUp(hostname: host, mail: "ops@acme.example")
+            let call = DemoServer(host).origin.signUp(hostname: host, mail: "ops@acme.example")
             return try await door.ask(call.method, call.url, headers: call.headers, body: call.body).status
         }
         func reload(_ old: String, _ new: String) async throws -> (status: Int32?, text: String) {

@@ -29,7 +29,7 @@ struct ReloadTests {
             try await stage.run { relay in
                 let server = try await relay.server()
                 let old = try await relay.phone(.apns, of: server)
-                let phone = try TestPhone(.apns, relay.bouncerKey, bundle: "org.acme.beta")
+                let phone = try DemoApp(.apns, relay.bouncerKey, bundle: "org.acme.beta")
                 #expect(try await server.register(phone, relay).status == 200)
                 // No app serves it yet: dropped, and not counted as sent.
                 let dropped = try await server.notify(.test(time: 1), [phone], relay)
@@ -85,7 +85,7 @@ struct ReloadTests {
         try await RelayStage.with(text) { stage in
             try await stage.run { relay in
                 let server = try await relay.server()
-                let other = TestServer("two.acme.example")
+                let other = DemoServer("two.acme.example")
                 try await other.join(relay, "side")
                 // Two instances share nothing.
                 #expect(try await relay.ask(other.origin.analyticsStatus()).status == 401)
@@ -108,11 +108,11 @@ struct ReloadTests {
                 let text = RelayStage.text.replacing(
                     "sign_up: open", with: "sign_up: allow-list, hosts: [listed.example]")
                 try relay.relay.reload(stage.configuration(text))
-                let stranger = TestServer("stranger.example")
+                let stranger = DemoServer("stranger.example")
                 let refused = try await relay.ask(
                     stranger.origin.signUp(hostname: stranger.host, mail: stranger.mail))
                 #expect(refused.status == 400 && refused.code == "BAD_REQUEST")
-                try await TestServer("listed.example").join(relay)
+                try await DemoServer("listed.example").join(relay)
                 // Who is in stays in.
                 #expect(try await relay.ask(known.origin.analyticsStatus()).status == 200)
             }
@@ -124,7 +124,7 @@ struct ReloadTests {
         try await RelayStage.with { stage in
             try await stage.run { relay in
                 func ask(_ number: Int) async throws -> Int {
-                    let stranger = TestServer("stranger\(number).example")
+                    let stranger = DemoServer("stranger\(number).example")
                     return try await relay.ask(
                         stranger.origin.signUp(hostname: stranger.host, mail: stranger.mail)
                     ).status
@@ -199,7 +199,7 @@ struct ReloadTests {
                     #expect(try await server.notify(.test(time: 1), [phone], relay).apple == 1)
                 }
                 // Sign-up is still open.
-                try await TestServer("late.acme.example").join(relay)
+                try await DemoServer("late.acme.example").join(relay)
             }
         }
     }

@@ -16,21 +16,21 @@ struct RotateStorageTests {
     func rotates() async throws {
         try await RelayStage.with { stage in
             let path = try stage.configuration().store.keysFile
-            var phone: TestPhone?
+            var phone: DemoApp?
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run { relay in
                 let person = try Operator(relay)
                 let server = try await relay.server()
                 phone = try await relay.phone(.apns, of: server)
                 let first = try #require(phone)
-                _ = try await server.notify(TestPhone.message(1, "before"), [first], relay)
+                _ = try await server.notify(DemoApp.message(1, "before"), [first], relay)
                 let rotated = await person.run("keys", "rotate-storage", "--file", path)
                 #expect(rotated.status == .done, "\(rotated.err)")
                 #expect(rotated.out.count == 1 && rotated.out[0].contains("key 2"))
                 #expect(try KeyFile.read(path).seal.map(\.number) == [2, 1])
                 let again = await person.run("keys", "rotate-storage", "--file", path)
                 #expect(again.status == .done && (try? KeyFile.read(path).seal.count) == 2)
-                _ = try await server.notify(TestPhone.message(2, "after"), [first], relay)
+                _ = try await server.notify(DemoApp.message(2, "after"), [first], relay)
                 let dropped = await person.run("keys", "rotate-storage", "--drop-old", "--file", path)
                 #expect(dropped.status == .done, "\(dropped.err)")
                 #expect(try KeyFile.read(path).seal.map(\.number) == [2])

@@ -251,14 +251,14 @@ struct StoreCopyTests {
     @Test("From one relay to the next: owed pushes are delivered by it, and it knows the registrations")
     func endToEnd() async throws {
         try await RelayStage.with { stage in
-            var phone: TestPhone?
-            var server: TestServer?
+            var phone: DemoApp?
+            var server: DemoServer?
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run { relay in
                 let origin = try await relay.server()
                 let device = try await relay.phone(.apns, of: origin)
                 (server, phone) = (origin, device)
-                _ = try await origin.notify(TestPhone.message(1, "owed"), [device], relay)
+                _ = try await origin.notify(DemoApp.message(1, "owed"), [device], relay)
                 #expect(try await relay.owed() == 1)
             }
             let (origin, device) = (try #require(server), try #require(phone))
@@ -273,7 +273,7 @@ struct StoreCopyTests {
             stage.apns.turn { $0.shutdownUntil = nil }
             try await stage.run(RelayStage.text + "store: { url: \"sqlite:back.sqlite\" }\n") { relay in
                 try await relay.drained()
-                #expect(try await origin.notify(TestPhone.message(2, "new"), [device], relay).status == 200)
+                #expect(try await origin.notify(DemoApp.message(2, "new"), [device], relay).status == 200)
                 try await relay.drained()
             }
             #expect(stage.apns.deliveries().count == 2)
@@ -296,7 +296,7 @@ struct StoreCheckTests {
             try await stage.run { relay in
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
-                _ = try await server.notify(TestPhone.message(1, "owed"), [phone], relay)
+                _ = try await server.notify(DemoApp.message(1, "owed"), [phone], relay)
                 let beside = try await check(stage, "--all")
                 #expect(beside.status == .done, "\(beside.lines)")
             }

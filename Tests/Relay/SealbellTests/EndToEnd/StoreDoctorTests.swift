@@ -48,7 +48,7 @@ struct StoreDoctorTests {
                 #expect(findings(configuration).contains { $0.sentence == "Nothing is owed." })
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
-                _ = try await server.notify(TestPhone.message(1, "owed"), [phone], relay)
+                _ = try await server.notify(DemoApp.message(1, "owed"), [phone], relay)
                 let seen = findings(configuration)
                 #expect(seen.allSatisfy { $0.severity == .good } && seen.count == 3)
                 #expect(seen.contains { $0.area == .keys && $0.sentence.contains("open this store") })

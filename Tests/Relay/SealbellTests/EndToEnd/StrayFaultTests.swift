@@ -42,7 +42,7 @@ struct StrayFaultTests {
                 let phone = try await relay.phone(.apns, of: server)
                 for id in 1...60 as ClosedRange<Int64> {
                     if id == 20 { stage.apns.turn { $0.strays = [stray] } }
-                    let answer = try await server.notify(TestPhone.message(id, "m"), [phone], relay)
+                    let answer = try await server.notify(DemoApp.message(id, "m"), [phone], relay)
                     #expect(answer.status == 200 && answer.dead.isEmpty)
                 }
                 try await relay.drained()
@@ -63,7 +63,7 @@ struct StrayFaultTests {
                 for id in 1...60 as ClosedRange<Int64> {
                     if id == 20 { stage.fcm.turn { $0.strays = [.page(404, on: .next(1))] } }
                     #expect(
-                        try await server.notify(TestPhone.message(id, "m"), [phone], relay).status == 200)
+                        try await server.notify(DemoApp.message(id, "m"), [phone], relay).status == 200)
                 }
                 try await relay.drained()
                 #expect(stage.fcm.counters.accepted == 60)
@@ -80,19 +80,19 @@ struct StrayFaultTests {
             try await stage.run(spans: Self.answersSoon) { relay in
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
-                #expect(try await server.notify(TestPhone.message(1, "m"), [phone], relay).status == 200)
+                #expect(try await server.notify(DemoApp.message(1, "m"), [phone], relay).status == 200)
                 try await relay.drained()
                 stage.apns.turn { $0.learnsDevices = false }
                 let dead = try await relay.phone(.apns, of: server)
-                #expect(try await server.notify(TestPhone.message(2, "m"), [dead], relay).status == 200)
+                #expect(try await server.notify(DemoApp.message(2, "m"), [dead], relay).status == 200)
                 for id in 3...20 as ClosedRange<Int64> {
-                    let answer = try await server.notify(TestPhone.message(id, "m"), [phone], relay)
+                    let answer = try await server.notify(DemoApp.message(id, "m"), [phone], relay)
                     #expect(answer.status == 200 && answer.apple == 1)
                 }
                 try await relay.drained()
                 #expect(stage.apns.counters.accepted == 19)
                 #expect(stage.sandboxAPNs.counters.byReason.keys.sorted() == ["BadEnvironmentKeyIdInToken"])
-                let again = try await server.notify(TestPhone.message(21, "m"), [dead], relay)
+                let again = try await server.notify(DemoApp.message(21, "m"), [dead], relay)
                 #expect(again.dead.count == 1, "the server hears that the phone is gone")
             }
             #expect(Self.halts(stage).count == 1 && Self.halts(stage)[0].contains("apns/sandbox"))
@@ -112,7 +112,7 @@ struct StrayFaultTests {
                 let phone = try await relay.phone(.apns, of: server)
                 for id in 1...40 as ClosedRange<Int64> {
                     #expect(
-                        try await server.notify(TestPhone.message(id, "m"), [phone], relay).status == 200)
+                        try await server.notify(DemoApp.message(id, "m"), [phone], relay).status == 200)
                 }
                 try await asked(for: "a lane that halts") { !Self.halts(stage).isEmpty }
                 #expect(Self.halts(stage)[0].contains("TooManyProviderTokenUpdates"))
@@ -148,9 +148,9 @@ struct StrayFaultTests {
                 let other = try await relay.phone(kind, of: server)
                 for id in 1...200 as ClosedRange<Int64> {
                     #expect(
-                        try await server.notify(TestPhone.message(id, "m"), [full], relay).status == 200)
+                        try await server.notify(DemoApp.message(id, "m"), [full], relay).status == 200)
                     guard id % 10 == 0 else { continue }
-                    let answer = try await server.notify(TestPhone.message(1_000 + id, "m"), [other], relay)
+                    let answer = try await server.notify(DemoApp.message(1_000 + id, "m"), [other], relay)
                     #expect(answer.status == 200)
                 }
                 try await asked(for: "twenty pushes to the other phone") {

@@ -39,7 +39,7 @@ struct ThiefTests {
     @Test("One phone at two protocols: no column joins its registrations, and no file has an apns-id")
     func joins() async throws {
         try await RelayStage.with(Self.text) { stage in
-            let token = TestPhone.token(.apns)
+            let token = DemoApp.token(.apns)
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run { relay in
                 let server = try await relay.server()
@@ -47,7 +47,7 @@ struct ThiefTests {
                 _ = try await relay.phone(.fcm, of: server)
                 let device = try HandmadeDevice()
                 #expect(try await relay.post("/cloud/devices", device.form(token)).status == 200)
-                _ = try await server.notify(TestPhone.message(1, "owed"), [phone], relay)
+                _ = try await server.notify(DemoApp.message(1, "owed"), [phone], relay)
                 let batch = HandmadeDevice.batch([try device.entry(token)])
                 #expect(try await relay.post("/cloud/notifications", batch).status == 200)
                 #expect(try await relay.owed() == 2)

@@ -34,7 +34,7 @@ struct TwoAddressTests {
                 around.web.attemptDelay = .milliseconds(20)
             }) { relay in
                 let person = try Operator(relay)
-                for (token, service) in [(TestPhone.token(.apns), "apns"), (TestPhone.token(.fcm), "fcm")] {
+                for (token, service) in [(DemoApp.token(.apns), "apns"), (DemoApp.token(.fcm), "fcm")] {
                     let sent = await person.run("test-push", "--app", "acme", input: token)
                     #expect(sent.status == .done && sent.out.last?.contains("accepted") == true, "\(service)")
                 }

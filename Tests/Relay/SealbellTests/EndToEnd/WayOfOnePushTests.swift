@@ -16,7 +16,7 @@ struct WayOfOnePushTests {
         try await RelayStage.with { stage in
             try await stage.run { relay in
                 let person = try Operator(relay)
-                let token = TestPhone.token(.apns)
+                let token = DemoApp.token(.apns)
                 let arrivals = stage.apns.subscribe(token: token)
                 let sent = await person.run("test-push", "--app", "acme", input: " \(token)\n")
                 #expect(sent.status == .done && sent.out.count == 1)
@@ -45,14 +45,14 @@ struct WayOfOnePushTests {
         try await RelayStage.with { stage in
             try await stage.run { relay in
                 let person = try Operator(relay)
-                let dead = TestPhone.token(.apns)
+                let dead = DemoApp.token(.apns)
                 let gone = APNsDevice(topics: ["org.acme.chat"], state: .removed(since: World.live.now()))
                 stage.apns.register(dead, as: gone)
                 let ended = await person.run("test-push", "--app", "acme", input: dead)
                 #expect(ended.status == .failed)
                 #expect(ended.out.first?.contains("unregistered (Unregistered)") == true)
                 // A development build's token: production first, then the sandbox, as an app that learns.
-                let development = TestPhone.token(.apns)
+                let development = DemoApp.token(.apns)
                 stage.apns.turn { $0.learnsDevices = false }
                 stage.sandboxAPNs.register(development, as: APNsDevice(topics: ["org.acme.chat"]))
                 let learned = await person.run("test-push", "--app", "acme", input: development)
@@ -62,7 +62,7 @@ struct WayOfOnePushTests {
                 let only = await person.run(
                     "test-push", "--app", "acme", "--environment", "production", input: development)
                 #expect(only.status == .failed && only.out.count == 1)
-                let android = TestPhone.token(.fcm)
+                let android = DemoApp.token(.fcm)
                 let google = try await person.json("test-push", "--app", "acme", input: android)
                 #expect(google["answers"]?[0]?["lane"]?.string == "acme/fcm/production")
                 #expect(google["answers"]?[0]?["outcome"]?.string == "accepted")
@@ -79,7 +79,7 @@ struct WayOfOnePushTests {
         try await RelayStage.with { stage in
             try await stage.run { relay in
                 let person = try Operator(relay)
-                let token = TestPhone.token(.apns)
+                let token = DemoApp.token(.apns)
                 let lines: [[String]] = [
                     ["--app", "nobody"], ["--app", "acme", "--service", "huawei"],
                     ["--app", "acme", "--bundle", "org.other"],
@@ -127,7 +127,7 @@ struct WayOfOnePushTests {
                 let person = try Operator(relay)
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
-                _ = try await server.notify(TestPhone.message(1, "canary in the coal mine"), [phone], relay)
+                _ = try await server.notify(DemoApp.message(1, "canary in the coal mine"), [phone], relay)
                 let id = try Self.onlyPush(stage)
                 let waiting = await person.run("why", id.text.uppercased())
                 #expect(waiting.status == .done)

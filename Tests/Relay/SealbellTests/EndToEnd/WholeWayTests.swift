@@ -23,14 +23,14 @@ struct WholeWayTests {
                         : stage.fcm.subscribe(address: phone.token)
                     let arrivals = stream
                     for body in [
-                        TestPhone.message(5, "see you at nine"), .remove([5, 6]), .test(time: 1_800_000_000)
+                        DemoApp.message(5, "see you at nine"), .remove([5, 6]), .test(time: 1_800_000_000)
                     ] {
                         let answer = try await server.notify(body, [phone], relay)
                         #expect(answer.status == 200 && answer.dead.isEmpty)
                         #expect(answer.apple == (kind == .apns ? 1 : 0))
                         #expect(answer.android == (kind == .fcm ? 1 : 0))
                         let delivery = try await arrivals.next("a delivery")
-                        #expect(try phone.open(delivery) == TestPhone.notification(body, phone.account))
+                        #expect(try phone.open(delivery) == phone.notification(body))
                         #expect(!String(decoding: delivery.body, as: UTF8.self).contains("nine"))
                         if kind == .apns {
                             #expect(delivery.topic == "org.acme.chat")
@@ -51,11 +51,11 @@ struct WholeWayTests {
         try await RelayStage.with { stage in
             try await stage.run { relay in
                 let server = try await relay.server()
-                var phones: [TestPhone] = []
+                var phones: [DemoApp] = []
                 for index in 0..<12 {
                     phones.append(try await relay.phone(index.isMultiple(of: 3) ? .fcm : .apns, of: server))
                 }
-                let answer = try await server.notify(TestPhone.message(1, "all"), phones, relay)
+                let answer = try await server.notify(DemoApp.message(1, "all"), phones, relay)
                 #expect(answer.apple == 8 && answer.android == 4)
                 try await relay.drained()
                 #expect(Set(stage.apns.deliveries().map(\.token)).count == 8)
@@ -74,7 +74,7 @@ struct WholeWayTests {
                 let phone = try await relay.phone(.apns, of: server)
                 stage.sandboxAPNs.register(phone.token, as: APNsDevice(topics: ["org.acme.chat"]))
                 for id in 1...2 as ClosedRange<Int64> {
-                    let answer = try await server.notify(TestPhone.message(id, "hi"), [phone], relay)
+                    let answer = try await server.notify(DemoApp.message(id, "hi"), [phone], relay)
                     #expect(answer.apple == 1 && answer.dead.isEmpty)
                 }
                 let deliveries = stage.sandboxAPNs.deliveries()
@@ -99,7 +99,7 @@ struct WholeWayTests {
                 #expect(try await server.notify(.test(time: 1), phones, relay).dead.isEmpty)
                 stage.apns.unregister(phone.token, since: World.live.now())
                 stage.fcm.register(other.token, as: FCMDevice(project: "acme", isLive: false))
-                let both = Set(phones.map(\.group.tokenID.text))
+                let both = Set(phones.map(\.tokenID.text))
                 let answer = try await server.notify(.test(time: 2), phones, relay)
                 #expect(Set(answer.dead) == both && answer.apple == 0 && answer.android == 0)
                 try await relay.drained()
@@ -118,12 +118,8 @@ struct WholeWayTests {
             try await stage.run { relay in
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
-                var random = SystemRandomNumberGenerator()
-                let call = try #require(
-                    try server.origin.notify(
-                        TestPhone.notification(.test(time: 1), phone.account), to: [phone.target],
-                        realm: server.realm.uuid, using: &random
-                    ).first)
+                let calls = try server.notify(phone.notification(.test(time: 1)), [phone])
+                let call = try #require(calls.first)
                 #expect(try await relay.ask(call).apple == 1)
                 #expect(try await relay.ask(call).apple == 1)
                 #expect(stage.apns.counters.received == 1)

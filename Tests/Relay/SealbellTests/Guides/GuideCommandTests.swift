@@ -85,7 +85,7 @@ struct GuideCommandTests {
                 },
                 .run("sealbell origins list", says: "chat.acme.example"),
                 .run("sealbell origins quota chat.acme.example 6000"),
-                .hand { try $0.place.put(TestPhone.token(.apns), at: "token.txt") },
+                .hand { try $0.place.put(DemoApp.token(.apns), at: "token.txt") },
                 // There is no way to Apple from here.
                 .run("sealbell test-push --app acme-chat", status: 69, input: "token.txt"),
                 .run("sealbell keys list", says: "in the file"),
@@ -185,7 +185,7 @@ struct GuideCommandTests {
                     let control = try #require(urls["sandbox-control"])
                     rehearsal.filled["PORT"] = try rehearsal.found(#/\d+$/#, in: control)
                     // Nobody writes to the account: what arrives is no message of Session's.
-                    try rehearsal.place.put(TestPhone.token(.fcm), at: "token.txt")
+                    try rehearsal.place.put(DemoApp.token(.fcm), at: "token.txt")
                     try await rehearsal.place.prepare(
                         "sealbell test-push --app acme-chat --service fcm --at /tmp/rehearsal < token.txt")
                 },
@@ -224,7 +224,7 @@ struct GuideCommandTests {
                 .serves("sealbell serve --sandbox --config /etc/sealbell/"),
                 .hand { try await $0.tellBob() },
                 .run("curl -s http://127.0.0.1:PORT/production/deliveries", says: "hello"),
-                .hand { try $0.place.put(TestPhone.token(.fcm), at: "token.txt") },
+                .hand { try $0.place.put(DemoApp.token(.fcm), at: "token.txt") },
                 .run("sealbell forget address", status: 1, input: "token.txt"),
                 .put("```yaml", at: Self.yaml),
                 .hand { try await $0.run("sealbell config check", 0) }
@@ -274,7 +274,7 @@ struct GuideCommandTests {
                         "cp ca.pem /etc/sealbell/acme-ca.pem; cat private >> \(Self.yaml)")
                     try await rehearsal.run("sealbell reload --at /var/lib/sealbell", 0)
                 },
-                .hand { try $0.place.put(TestPhone.token(.fcm), at: "token.txt") },
+                .hand { try $0.place.put(DemoApp.token(.fcm), at: "token.txt") },
                 .run("sealbell forget address", status: 1, input: "token.txt"),
                 .run("openssl rand -hex 20 >> /etc/sealbell/subscriptions"),
                 .hand { rehearsal in

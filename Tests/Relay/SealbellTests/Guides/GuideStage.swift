@@ -68,8 +68,8 @@ extension GuideRehearsal {
     }
 
     /// `chat.acme.example` signs up and reports its realm.
-    func signUp(at url: String) async throws -> TestServer {
-        var server = TestServer()
+    func signUp(at url: String) async throws -> DemoServer {
+        var server = DemoServer()
         server.realm.uuid = "0ec3eedd-6233-4c5e-a000-b9942be3494e"
         try await send(server.origin.signUp(hostname: server.host, mail: server.mail), to: url)
         try await send(server.origin.analytics(realms: [server.realm]), to: url)

@@ -23,7 +23,7 @@ extension GuideCommandTests {
             try rehearsal.putRelayOfReadMe()
             try await rehearsal.prepareAcme()
             try await rehearsal.place.serve(relay)
-            try rehearsal.place.put(TestPhone.token(.apns), at: "token.txt")
+            try rehearsal.place.put(DemoApp.token(.apns), at: "token.txt")
         }
     }
 
@@ -33,12 +33,11 @@ extension GuideCommandTests {
             try await rehearsal.place.prepare("sealbell origins invite chat.acme.example")
             let server = try await rehearsal.signUp(at: "http://127.0.0.1:8480")
             let file = try await rehearsal.place.runFile("/var/lib/sealbell")
-            let phone = try TestPhone(.apns, try #require(file.publicKeys["zulip-main"]?.first))
-            try await rehearsal.send(
-                server.origin.register(phone.group, realm: server.realm.uuid), to: "http://127.0.0.1:8480")
+            let phone = try DemoApp(.apns, try #require(file.publicKeys["zulip-main"]?.first))
+            try await rehearsal.send(server.register(phone), to: "http://127.0.0.1:8480")
             try rehearsal.place.put(phone.token, at: "token.txt")
             rehearsal.filled["UUID"] = server.realm.uuid
-            rehearsal.filled["--token-id ID"] = "--token-id \(phone.group.tokenID.text)"
+            rehearsal.filled["--token-id ID"] = "--token-id \(phone.tokenID.text)"
         }
     }
 

@@ -161,7 +161,7 @@ struct OriginPhone: Sendable {
         _ kind: TokenKind, _ profile: ZulipProfile, _ running: RunningOrigin, key: String
     ) async throws {
         (self.kind, self.running) = (kind, running)
-        (token, folder) = (TestPhone.token(kind), try TemporaryFolder())
+        (token, folder) = (DemoApp.token(kind), try TemporaryFolder())
         var shell = Shell(facts: facts(home: nil), world: .live, out: { _ in }, err: { _ in })
         shell.patience = LocalCall.patience
         self.shell = shell

@@ -20,7 +20,7 @@ private struct AccountPhone {
 
     init(_ kind: TokenKind, _ accountID: Int64) {
         self.kind = kind
-        token = TestPhone.token(kind)
+        token = DemoApp.token(kind)
         self.accountID = accountID
     }
 
@@ -78,14 +78,14 @@ private enum RFC3339Text {
 @Suite("Zulip registrations with account ids, end to end", .timeLimit(.minutes(30)))
 struct AccountFormTests {
     private func call(
-        _ relay: RunningRelay, _ server: TestServer, _ path: ZulipPath, _ fields: [(String, String)]
+        _ relay: RunningRelay, _ server: DemoServer, _ path: ZulipPath, _ fields: [(String, String)]
     ) async throws -> TestAnswer {
         let form = Form(fields.map { ($0.0, Array($0.1.utf8)) })
         return try await ask(relay, server, "POST", path.rawValue, Secret(form.encoded()))
     }
 
     private func ask(
-        _ relay: RunningRelay, _ server: TestServer, _ method: String, _ path: String, _ body: Secret?
+        _ relay: RunningRelay, _ server: DemoServer, _ method: String, _ path: String, _ body: Secret?
     ) async throws -> TestAnswer {
         let headers = server.origin.analyticsStatus().headers.filter { $0.name == "Authorization" }
         let answer = try await relay.door().ask(method, path, headers: headers, body: body)
@@ -94,7 +94,7 @@ struct AccountFormTests {
     }
 
     private func notify(
-        _ relay: RunningRelay, _ server: TestServer, _ items: [(id: Int64, content: String)],
+        _ relay: RunningRelay, _ server: DemoServer, _ items: [(id: Int64, content: String)],
         priority: String = "high"
     ) async throws -> TestAnswer {
         let list = items.map {
@@ -216,7 +216,7 @@ struct AccountFormTests {
     /// A registered phone, and what looks whether an answer is a refusal that changed nothing.
     private struct BadScene {
         let relay: RunningRelay
-        let server: TestServer
+        let server: DemoServer
         let form: [(String, String)]
         let id: Int64
         let watch: WatchedEngine.Watch

@@ -11,7 +11,7 @@ import ZulipPush
 /// What servers of 12.x send that the protocol's own description does not show, over real sockets.
 @Suite("A real Zulip server's habits", .timeLimit(.minutes(30)))
 struct RealOriginTests {
-    private func authorization(_ server: TestServer) -> [(name: String, value: Secret)] {
+    private func authorization(_ server: DemoServer) -> [(name: String, value: Secret)] {
         server.origin.analyticsStatus().headers.filter { $0.name == "Authorization" }
     }
 
@@ -22,10 +22,10 @@ struct RealOriginTests {
         try await relay.door().ask(method, path, headers: headers, body: Secret(body.utf8))
     }
 
-    private func notify(_ server: TestServer, _ phone: TestPhone, type: String = "alert", aps: String)
+    private func notify(_ server: DemoServer, _ phone: DemoApp, type: String = "alert", aps: String)
         -> String
     {
-        #"{"realm_uuid":"\#(server.realm.uuid)","push_requests":[{"token_id":"\#(phone.group.tokenID.text)","#
+        #"{"realm_uuid":"\#(server.realm.uuid)","push_requests":[{"token_id":"\#(phone.tokenID.text)","#
             + #""http_headers":{"apns_priority":10,"apns_push_type":"\#(type)"},"payload":"#
             + #"{"push_key_id":7,"encrypted_data":"QUJD"\#(aps)}}]}"#
     }
@@ -59,7 +59,7 @@ struct RealOriginTests {
         try await RelayStage.with { stage in
             try await stage.run { relay in
                 let server = try await relay.server()
-                let token = TestPhone.token(.fcm)
+                let token = DemoApp.token(.fcm)
                 let body =
                     #"{"user_id":7,"apns_payload":{"alert":"see you"},"android_devices":["\#(token)"],"#
                     + #""apple_devices":["AB12"]}"#
@@ -90,7 +90,7 @@ struct RealOriginTests {
     @Test("A rotated key is good across a restart, until the new one is used")
     func rotation() async throws {
         try await RelayStage.with { stage in
-            let server = TestServer()
+            let server = DemoServer()
             let newKey = String(repeating: "n", count: 64)
             func status(_ relay: RunningRelay, _ key: String) async throws -> Int {
                 let text = Base64.text(Array("\(server.origin.id):\(key)".utf8))
@@ -127,11 +127,11 @@ struct RealOriginTests {
                 let done = try await post(
                     relay, ZulipPath.deactivate.rawValue, authorization(old), "{}")
                 #expect(done.status == 200)
-                var new = TestServer(old.host)
+                var new = DemoServer(old.host)
                 new.realm = old.realm
                 try await new.join(relay)
-                let answer = try await new.notify(TestPhone.message(1, "whose?"), [phone], relay)
-                #expect(answer.status == 200 && answer.dead == [phone.group.tokenID.text])
+                let answer = try await new.notify(DemoApp.message(1, "whose?"), [phone], relay)
+                #expect(answer.status == 200 && answer.dead == [phone.tokenID.text])
                 #expect(stage.apns.counters.received == 0)
             }
         }
@@ -195,7 +195,7 @@ struct RealOriginTests {
             try await stage.run { relay in
                 let server = try await relay.server()
                 // Zulip's devices name the whole topic.
-                let phone = try TestPhone(.apns, relay.bouncerKey, bundle: "org.acme.chat.voip")
+                let phone = try DemoApp(.apns, relay.bouncerKey, bundle: "org.acme.chat.voip")
                 stage.apns.register(phone.token, as: APNsDevice(topics: ["org.acme.chat.voip"]))
                 #expect(try await server.register(phone, relay).status == 200)
                 let answer = try await post(
@@ -220,7 +220,7 @@ struct RealOriginTests {
                 "sign_up: open", with: "sign_up: open, mx_lookup: \(asks)")
             try await RelayStage.with(text) { stage in
                 try await stage.run { relay in
-                    let server = TestServer("chat.acme.example", mail: mail)
+                    let server = DemoServer("chat.acme.example", mail: mail)
                     let answer = try await relay.ask(server.origin.signUp(hostname: server.host, mail: mail))
                     // 503 where this machine has no name server to ask.
                     #expect(asks ? [400, 503].contains(answer.status) : answer.status == 200)
