@@ -74,25 +74,6 @@ struct ZulipOriginTests {
         }
     }
 
-    @Test("A device's registration is passed on as it came")
-    func register() throws {
-        var random = SeededRandom(seed: 2)
-        var device = ZulipRoutine(account: ZulipAccount(realmURL: "https://chat.example.org", userID: 7))
-        device.tendKeys(now: .distantPast, using: &random)
-        let phone = DevicePushToken(kind: .fcm, token: Secret("tok".utf8), appID: nil)
-        let bouncer = Base64.text([9] + [UInt8](repeating: 0, count: 31))
-        let made = try device.register(
-            ZulipDeviceState(), token: phone, bouncerKey: bouncer, now: .distantPast, using: &random)
-        let group = try #require(made?.token)
-        let call = origin.register(group, realm: Self.realm)
-        #expect(call.method == "POST" && call.url == "/api/v1/remotes/push/e2ee/register")
-        let form = try form(call)
-        #expect(form.text("realm_uuid") == Self.realm && form.text("token_id") == group.tokenID.text)
-        #expect(form.text("bouncer_public_key") == bouncer)
-        #expect(form["encrypted_push_registration"].map { Secret($0) == group.sealedRegistration } == true)
-        #expect(form.fields.count == 4)
-    }
-
     @Test("A notification goes to every device in calls of a thousand, each under its key and a new nonce")
     func batches() throws {
         var random = SeededRandom(seed: 3)

@@ -40,7 +40,10 @@ struct ZulipPushConversationTests {
                 using: &random)
             let group = try #require(call?.token)
             let key = try #require(call?.key)
-            #expect(await relay.ask(origin.register(group, realm: Self.realm)).status == 200)
+            let registration = SealedRegistration(
+                .token(group.tokenID), kind: .apns, bouncerKey: group.bouncerKey,
+                sealed: group.sealedRegistration)
+            #expect(await relay.ask(origin.register(registration, realm: Self.realm)).status == 200)
 
             // The server seals a message with the phone's key.
             let message = ZulipMessage(

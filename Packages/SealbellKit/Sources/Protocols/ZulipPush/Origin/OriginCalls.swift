@@ -48,15 +48,6 @@ extension ZulipOrigin {
         return form(.register, fields)
     }
 
-    /// As above, for a device of v12 that is a value of this library.
-    package func register(_ token: DeviceRegistrationCall.TokenGroup, realm: String) -> HTTPCall {
-        register(
-            SealedRegistration(
-                .token(token.tokenID), kind: token.kind, bouncerKey: token.bouncerKey,
-                sealed: token.sealedRegistration),
-            realm: realm)
-    }
-
     /// `push/e2ee/stale_devices`: a page of the ids whose tokens died long ago (§14.7). Relays other than
     /// Sealbell do not have it.
     ///
