@@ -46,11 +46,7 @@ struct MarmotSender {
     }
 
     func box(_ target: DeviceTarget, _ format: TokenFormat) throws -> Secret {
-        let world = World.live
-        return try TokenBox.encrypt(
-            target, to: server, format, ephemeral: .generate(world),
-            nonce: world.randomBytes(TokenBox.nonceBytes),
-            padding: world.randomBytes(TokenBox.paddingBytes(target, format) ?? 0))
+        try TokenBox.encrypt(target, to: server, format, world: .live)
     }
 
     /// A trigger of the format's form, and the wrap around it.
