@@ -1,3 +1,4 @@
+import Primitives
 package import PushModel
 import ServiceLifecycle
 package import SessionPush
@@ -104,15 +105,28 @@ package final class SessionNetworkSimulator: Service {
 extension StorageNotice {
     /// A message that somebody writes to an account: of now, and kept for two weeks.
     ///
-    /// - Parameter hash: by which storage servers know it; `nil`: 32 bytes that are drawn.
+    /// Storage servers make the hash of account, namespace and message alone, so equal messages in one place
+    /// are one message, whenever they are written. Apps encrypt what they write, so theirs are never equal.
+    ///
+    /// - Parameter hash: 32 to 99 bytes of text, as of a server that makes hashes in another way; `nil`: as
+    ///   storage servers make it.
     package static func written(
         _ data: Secret, to account: AccountID, namespace: Int16 = 0, hash: String? = nil, _ world: World
     ) -> StorageNotice {
         let now = world.now()
-        // SimulatorBase64 of 32 bytes without its `=`.
-        let hash = hash ?? String(SimulatorBase64.encode(world.randomBytes(32)).prefix(43))
+        let hash = hash ?? storageHash(of: data, to: account, namespace)
         return StorageNotice(
             account: account, hash: Secret(hash.utf8), namespace: namespace, timestamp: now,
             expiry: now + .seconds(14 * 86_400), data: data)
+    }
+
+    /// BLAKE2b-256 of account, namespace in decimal (nothing for 0) and message, in base64 without `=`.
+    private static func storageHash(of data: Secret, to account: AccountID, _ namespace: Int16) -> String {
+        let hash = Blake2b.digest32 { hash in
+            hash.update(account.bytes)
+            if namespace != 0 { hash.update(Array(String(namespace).utf8)) }
+            hash.update(data)
+        }
+        return String(SimulatorBase64.encode(hash.reveal { Array($0) }).prefix(43))
     }
 }

@@ -254,6 +254,22 @@ struct SessionTests {
         }
     }
 
+    @Test(
+        "A written message has a hash that proves it, as of real storage servers",
+        arguments: [0, 11, -11] as [Int16])
+    func hash(namespace: Int16) throws {
+        let phone = try SessionPhone(.apns)
+        func written(_ text: String, to phone: SessionPhone) -> StorageNotice {
+            .written(Secret(text.utf8), to: phone.account, namespace: namespace, .live)
+        }
+        let message = written("hello", to: phone)
+        #expect(StorageHash.fits(message))
+        func hash(_ notice: StorageNotice) -> [UInt8] { notice.hash.reveal { Array($0) } }
+        #expect(hash(written("hello", to: phone)) == hash(message), "equal messages are one")
+        #expect(hash(written("hello!", to: phone)) != hash(message))
+        #expect(hash(written("hello", to: try SessionPhone(.apns))) != hash(message))
+    }
+
     @Test("The demo's phones open what a storage node stored")
     func demo() async throws {
         try await relay { relay, _ in

@@ -197,7 +197,8 @@ private final class Writer: Sendable {
 
     func write() async throws {
         while !state.withLock(\.isStopping) {
-            for (phone, _) in phones { network.store("hello", for: phone) }
+            // Equal messages to one account are one message.
+            for (phone, _) in phones { network.store("message \(written)", for: phone) }
             state.withLock { $0.written += phones.count }
             for (_, arrivals) in phones { _ = try await arrivals.next("a message amid a hand-over") }
         }
