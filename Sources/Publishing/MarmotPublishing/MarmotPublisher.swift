@@ -130,7 +130,8 @@ public final class MarmotPublisher: Sendable {
     /// - Parameter tokens: what `MarmotDevice.tokensToWake(at:)` returned, of one group; none
     ///   wakes nobody.
     /// - Returns: the result of each server's triggers.
-    /// - Throws: ``Unreached`` when phones were not woken; those of other servers are.
+    /// - Throws: ``Unreached`` when phones were not woken; those of other servers are. Of more tokens than
+    ///   `MarmotLimits.tokensOfWake`, or `MarmotLimits.tokenBytesOfWake`, none is.
     @discardableResult
     public func wake(_ tokens: [GossipToken]) async throws(Unreached) -> [WakeReport] {
         let reports = await work(tokens)

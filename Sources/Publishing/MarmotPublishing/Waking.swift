@@ -17,8 +17,8 @@ extension MarmotPublisher {
         var origin = MarmotOrigin(
             lookUp: settings.lookUp, builtIn: settings.builtIn, seedPath: settings.seedPath, using: &random)
         origin.pause = limits.pause
-        // A new one has room.
-        guard let id = try? origin.notify(tokens) else { return [] }
+        // A new one has room but for more tokens than one wake takes.
+        guard let id = try? origin.notify(tokens) else { return WakeReport.refused(tokens) }
         return await withTaskGroup(of: Happened.self) { group in
             var (now, alarm) = (world.now(), UnixTime?.none)
             while true {

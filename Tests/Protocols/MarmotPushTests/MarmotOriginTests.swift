@@ -373,4 +373,23 @@ struct MarmotOriginTests {
             now: crowd.props.now.wall)
         #expect(chosen(crowded) == 3)
     }
+
+    @Test("Of a group with too many tokens each leaf's first comes before any leaf's second")
+    func crowded() throws {
+        var props = Props(seed: 47)
+        let (ours, theirs) = (try props.pair().publicKey, try props.pair().publicKey)
+        let (own, many) = (try props.token(.pushV1, to: ours), try props.token(.pushV1, to: theirs))
+        let leaves = UInt32(MarmotLimits.tokensOfWake - 1)
+        var tokens = GroupTokens()
+        for leaf in 0..<leaves {
+            let said = leaf == 0 ? Array(repeating: many, count: MarmotLimits.tokensOfLeaf) : [own]
+            _ = tokens.replace(leaf, of: ours, with: said, nil, now: props.now.wall)
+        }
+        let members = Dictionary(uniqueKeysWithValues: (0..<leaves).map { ($0, ours) })
+        let chosen = MarmotOriginRoutine.choose(
+            from: tokens, in: GroupDouble(ownLeaf: leaves, members: members), sender: theirs,
+            now: props.now.wall)
+        #expect(chosen.count == MarmotLimits.tokensOfWake)
+        #expect(chosen.filter { $0.server == theirs }.count == 2, "one place was left")
+    }
 }

@@ -246,6 +246,29 @@ struct WakingTests {
         try stage.origin.notify([])
     }
 
+    @Test("More tokens than one wake takes are refused, by count and by bytes, and nothing is taken")
+    func manyTokens() throws {
+        var stage = try Stage(seed: 12)
+        let hint = "wss://" + String(repeating: "a", count: MarmotLimits.relayURLBytes - 6)
+        let short = try stage.tokens(hint: hint)[0]
+        let key = stage.server.publicKey
+        let long = try stage.props.token(.seed, to: key, device: stage.props.bytes(4_096), hint: hint)
+        // A thousand padded ones with the longest hints are taken.
+        let most = MarmotLimits.tokenBytesOfWake / (long.box.count + hint.utf8.count)
+        #expect(most < MarmotLimits.tokensOfWake)
+        for (token, most) in [(short, MarmotLimits.tokensOfWake), (long, most)] {
+            let error = #expect(throws: DeviceError.self) {
+                try stage.origin.notify(Array(repeating: token, count: most + 1))
+            }
+            #expect(error?.code == .tooMany && error?.detail == "tooMuchContent")
+            #expect(stage.origin.nextDue == nil && stage.due().isEmpty)
+        }
+        for (token, most) in [(short, MarmotLimits.tokensOfWake), (long, most)] {
+            try stage.origin.notify(Array(repeating: token, count: most))
+        }
+        #expect(stage.origin.nextDue == .distantPast)
+    }
+
     @Test(
         "Addresses that are none make no call for a document",
         arguments: [

@@ -64,6 +64,19 @@ struct PublisherTests {
         await rig.stop()
     }
 
+    @Test("More tokens than one wake takes are thrown, and nobody is asked for anything")
+    func tooMany() async throws {
+        let rig = try await PublishingRelayRig()
+        rig.publishList(rig.urls)
+        let tokens = Array(repeating: try rig.token(), count: MarmotLimits.tokensOfWake + 1)
+        let error = try #require(await missed(try rig.publisher(), tokens))
+        #expect(error.servers.map(\.server) == [rig.server] && error.reached.isEmpty)
+        #expect(error.servers[0].tokens == tokens.count)
+        #expect(error.servers[0].sentence == WakeReport.tooMany)
+        #expect(rig.wraps().isEmpty && rig.relays[0].counters.requests == 0)
+        await rig.stop()
+    }
+
     @Test("Nobody knows where the server listens: it is thrown, and the others are woken all the same")
     func unreachable() async throws {
         let rig = try await PublishingRelayRig()

@@ -212,7 +212,8 @@ public struct MarmotDevice: PushDevice {
     }
 
     /// Tokens to wake for a message that this account has sent, for ``MarmotOrigin`` and the
-    /// publisher.
+    /// publisher: at most ``MarmotLimits/tokensOfWake`` and ``MarmotLimits/tokenBytesOfWake``. Of a group
+    /// with more, one of each leaf comes before any leaf's second.
     public func tokensToWake(at now: UnixTime) -> [GossipToken] {
         guard let group else { return [] }
         return MarmotOriginRoutine.choose(

@@ -77,10 +77,15 @@ public struct MarmotOrigin: PushOrigin {
     ///
     /// - Parameter tokens: what ``MarmotDevice/tokensToWake(at:)`` returned, of one group; none wakes nobody.
     /// - Returns: a number under which ``takeSettled()`` tells the end, unique within one run.
-    /// - Throws: `.tooMany` beyond ``MarmotLimits/openWakes`` that are under way. Nothing is taken then.
+    /// - Throws: `.tooMany` beyond ``MarmotLimits/openWakes`` that are under way; with the detail
+    ///   `tooMuchContent` for more than ``MarmotLimits/tokensOfWake`` or
+    ///   ``MarmotLimits/tokenBytesOfWake``, which no group's tokens are. Nothing is taken then.
     @discardableResult
     public mutating func notify(_ tokens: [GossipToken]) throws(DeviceError) -> UInt64 {
         guard wakes.count < MarmotLimits.openWakes else { throw DeviceError(.tooMany) }
+        guard tokens.fitting() == tokens.count else {
+            throw DeviceError(.tooMany, MarmotErrorCode.tooMuchContent.rawValue)
+        }
         let groups = Dictionary(grouping: tokens, by: \.server)
         let order = groups.sorted { left, right in
             let isBuiltIn = (builtIn[left.key] != nil, builtIn[right.key] != nil)

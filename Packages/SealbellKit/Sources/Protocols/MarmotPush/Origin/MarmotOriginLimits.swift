@@ -25,6 +25,12 @@ extension MarmotLimits {
 
     /// Wakes that are under way: an app has one for each message that it sends.
     public static let openWakes = 256
+    /// Tokens of one wake: groups have about 200 (spec, "Implementation Considerations"), and nobody lists
+    /// more than so many to others.
+    public static let tokensOfWake = listedTokens
+    /// Their bytes, with relay hints, 2 MiB: a thousand padded tokens with hints of the full length take 1.6.
+    /// The triggers made of them, which are held until relays have answered, are three to four times as long.
+    public static let tokenBytesOfWake = 2 << 20
     /// Servers that are served at once. Those with built-in relays come first, then those with the most
     /// phones, so that a member who invents servers does not delay real ones.
     package static let serversAtOnce = 8

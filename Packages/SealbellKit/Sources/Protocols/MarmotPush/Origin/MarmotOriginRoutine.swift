@@ -52,11 +52,23 @@ package struct MarmotOriginRoutine: Sendable {
     }
 
     /// Tokens to wake: of active leaves, without those of the sender's own account
-    /// (docs/conformance/marmot.md).
+    /// (docs/conformance/marmot.md), at most as many as one wake takes.
+    ///
+    /// Of a group with more the first of each leaf come first: whoever says many of their own, or invents
+    /// some for silent leaves, takes no place from others' phones.
     package static func choose(
         from tokens: GroupTokens, in view: some GroupView, sender: XOnlyKey, now: UnixTime
     ) -> [GossipToken] {
-        tokens.live(in: view, at: now).filter { $0.member != sender }.map(\.token)
+        let live = tokens.live(in: view, at: now).filter { $0.member != sender }
+        let all = live.map(\.token)
+        guard all.fitting() < all.count else { return all }
+        var known: [UInt32: Int] = [:]
+        let places = live.map { one in
+            known[one.leaf, default: 0] += 1
+            return known[one.leaf, default: 0]
+        }
+        let order = live.indices.sorted { (places[$0], $0) < (places[$1], $1) }.map { all[$0] }
+        return Array(order.prefix(order.fitting()))
     }
 
     /// Makes triggers for these tokens: by server and format, with decoys, shuffled, each in a frame that its
@@ -174,5 +186,18 @@ package struct MarmotOriginRoutine: Sendable {
         GiftWrap.Layer(
             createdAt: max(0, (now - generator.span(upTo: back)).seconds),
             nonce: generator.bytes(NIP44.nonceBytes), auxiliary: generator.bytes(32))
+    }
+}
+
+extension [GossipToken] {
+    /// How many of them, from the first on, one wake takes by ``MarmotLimits/tokensOfWake`` and
+    /// ``MarmotLimits/tokenBytesOfWake``.
+    func fitting() -> Int {
+        var room = MarmotLimits.tokenBytesOfWake
+        let over = prefix(MarmotLimits.tokensOfWake).firstIndex { token in
+            room -= token.box.count + (token.relayHint?.utf8.count ?? 0)
+            return room < 0
+        }
+        return over ?? Swift.min(count, MarmotLimits.tokensOfWake)
     }
 }

@@ -18,6 +18,8 @@ public struct WakeReport: Sendable {
     public internal(set) var hasList = false
     /// Whether there was a relay for the tokens of every format.
     var isWhole = true
+    /// Whether the wake had more tokens than one takes, so that nothing was made.
+    private var isRefused = false
 
     init(server: XOnlyKey, tokens: Int) {
         self.server = server
@@ -30,6 +32,7 @@ public struct WakeReport: Sendable {
     /// What is wrong, for the person who runs the app's server; `nil` when nothing is.
     public var sentence: String? {
         if isReached { return nil }
+        if isRefused { return Self.tooMany }
         if relays.isEmpty { return hasList ? Self.nothingUsable : Self.notFound }
         return relays.allSatisfy { $0.answer == .torFailed } ? Self.noTor : Self.notTaken
     }
@@ -45,6 +48,7 @@ public struct WakeReport: Sendable {
         }
     }
 
+    package static let tooMany = "These are more tokens than one wake takes: wake each group by itself."
     package static let nothingUsable =
         "The notification server's relay list (kind 10050) names no relay that can be used."
     package static let notFound =
@@ -52,6 +56,15 @@ public struct WakeReport: Sendable {
     package static let noTor =
         "The Tor proxy cannot be reached, or leads to no relay of the notification server."
     package static let notTaken = "No relay of the notification server took the trigger."
+
+    /// What became of tokens that ``MarmotOrigin/notify(_:)`` has refused, by server.
+    package static func refused(_ tokens: [GossipToken]) -> [WakeReport] {
+        Dictionary(grouping: tokens, by: \.server).map { server, tokens in
+            var report = WakeReport(server: server, tokens: tokens.count)
+            report.isRefused = true
+            return report
+        }
+    }
 
     mutating func note(_ url: String, _ answer: RelayAnswer) {
         if let at = relays.firstIndex(where: { $0.url == url }) {
