@@ -282,7 +282,7 @@ struct MarmotKitTests {
 
 extension Call {
     /// What the group is to be told.
-    fileprivate var rumor: [UInt8]? {
+    var rumor: [UInt8]? {
         if case .say(_, let rumor) = way { rumor.array } else { nil }
     }
 }

@@ -269,6 +269,28 @@ struct WakingTests {
         #expect(stage.origin.nextDue == .distantPast)
     }
 
+    @Test("A call that an app never answers is given up after two minutes, and holds no wake")
+    func unanswered() throws {
+        var stage = try Stage(seed: 13, builtIn: [Self.inbox])
+        let id = try stage.origin.notify(stage.tokens())
+        var given: [Call] = []
+        // Bound: the list, a document and the trigger; a pause, and the list and the trigger once more.
+        for _ in 0..<8 {
+            given += stage.due()
+            guard let next = stage.origin.nextDue else { break }
+            #expect(next.since(stage.now) <= MarmotLimits.callLife)
+            stage.now = next - .milliseconds(1)
+            #expect(stage.due().isEmpty)
+            stage.now = next
+        }
+        let kinds = given.map { String($0.description.split(separator: " ")[1]) }
+        #expect(kinds == ["lookUp", "http", "event", "lookUp", "event"])
+        #expect(
+            stage.origin.takeSettled() == [Settled(id: id, reached: 0, missed: 1, detail: "notTaken")])
+        for call in given { stage.answer(.relays([(Self.inbox, .accepted)]), to: call) }
+        #expect(stage.due().isEmpty && stage.origin.nextDue == nil && stage.origin.takeSettled().isEmpty)
+    }
+
     @Test(
         "Addresses that are none make no call for a document",
         arguments: [

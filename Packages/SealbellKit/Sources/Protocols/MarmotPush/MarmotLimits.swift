@@ -74,6 +74,9 @@ public enum MarmotLimits {
     public static let owedRumors = 32
     /// The pause before an app is asked again for what it could not do.
     static let callPause = Duration.seconds(15)
+    /// An app that has not answered by then will not: what it was to say is said again. Not sooner, because
+    /// one that collects what it says while there is no network would collect it each time.
+    static let sayLife = Duration.seconds(3_600)
     /// How long an app need not speak of a token that is under way.
     static let quietTime = Duration.seconds(300)
     /// Kinds of what members tell each other of tokens.

@@ -52,6 +52,8 @@ public struct MarmotDevice: PushDevice {
         /// The group has a later set already: it is not said again, and not kept.
         var isOutdated = false
         var call: UInt64?
+        /// Since when ``call`` is under way.
+        var askedAt = UnixTime.distantPast
 
         init(_ event: NostrEvent, rumor: Secret) {
             self.rumor = rumor
@@ -64,6 +66,12 @@ public struct MarmotDevice: PushDevice {
                 case .update, .removal: true
                 case .list, .recordRequest, .records, nil: false
                 }
+        }
+
+        /// A clock that was set back must not put it off.
+        func isLost(_ now: UnixTime) -> Bool {
+            let age = now.since(askedAt)
+            return call != nil && (age >= MarmotLimits.sayLife || age <= .zero - MarmotLimits.sayLife)
         }
     }
 
@@ -120,12 +128,13 @@ public struct MarmotDevice: PushDevice {
     // MARK: calls
 
     /// Calls to make now: a `hear` once a run, and a `say` for each rumor that the group has not got. What is
-    /// not said is said again after 15 s, and by the next run.
+    /// not said is said again after 15 s, and by the next run; what was not answered, after an hour.
     public mutating func due(
         at now: UnixTime, using generator: inout some RandomNumberGenerator
     ) -> [Call] {
         guard let targets, let group, !isResting(now) else { return [] }
         restUntil = nil
+        for place in owed.indices.reversed() where owed[place].isLost(now) { unsaid(place) }
         let moment = line.moment(now)
         var calls: [Call] = []
         if hearID == nil {
@@ -145,7 +154,7 @@ public struct MarmotDevice: PushDevice {
         owe(leaf.due(at: moment, in: group, using: &generator).events)
         for place in sayable {
             let call = Call(id: id(), .say(group: groupID, rumor: owed[place].rumor))
-            owed[place].call = call.id
+            (owed[place].call, owed[place].askedAt) = (call.id, now)
             calls.append(call)
         }
         mark(now)
@@ -173,8 +182,7 @@ public struct MarmotDevice: PushDevice {
         if case .taken = answer {
             if owed.remove(at: place).isSet { outdateSets(before: place) }
         } else {
-            // Others answer too: a list that comes late is noise.
-            if owed[place].isAnswer || owed[place].isOutdated { drop(place) } else { owed[place].call = nil }
+            unsaid(place)
             restUntil = now + MarmotLimits.callPause
         }
         mark(now)
@@ -224,7 +232,9 @@ public struct MarmotDevice: PushDevice {
     public var nextDue: UnixTime? {
         guard targets != nil, group != nil else { return nil }
         let isWaiting = hearID == nil || isToTell || isToAsk || !sayable.isEmpty
-        let next = isWaiting ? .distantPast : line.time(leaf.nextDeadline(from: line.moment))
+        let lost = owed.lazy.filter { $0.call != nil }.map { $0.askedAt + MarmotLimits.sayLife }.min()
+        let said = line.time(leaf.nextDeadline(from: line.moment))
+        let next = isWaiting ? .distantPast : lost.map { min($0, said) } ?? said
         return restUntil.map { max($0, next) } ?? next
     }
 
@@ -272,6 +282,12 @@ public struct MarmotDevice: PushDevice {
         for earlier in owed.indices.prefix(place).reversed() where owed[earlier].isSet {
             if owed[earlier].call == nil { drop(earlier) } else { owed[earlier].isOutdated = true }
         }
+    }
+
+    /// Nobody has heard it.
+    private mutating func unsaid(_ place: Int) {
+        // Others answer too: a list that comes late is noise.
+        if owed[place].isAnswer || owed[place].isOutdated { drop(place) } else { owed[place].call = nil }
     }
 
     /// Is not said again; the others' tokens are still asked for.

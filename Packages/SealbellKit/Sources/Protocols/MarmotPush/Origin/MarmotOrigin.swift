@@ -39,6 +39,8 @@ public struct MarmotOrigin: PushOrigin {
     private var listing: [XOnlyKey: (call: UInt64, isDoubted: Bool)] = [:]
     /// Relays whose documents are being fetched, by call.
     private var documents: [UInt64: String] = [:]
+    /// Calls that were not answered, and since when.
+    private var asked: [UInt64: (call: Call, since: UnixTime)] = [:]
     private var nextID: UInt64
     /// Something has happened since ``due(at:using:)``.
     private var isStirred = false
@@ -139,8 +141,12 @@ public struct MarmotOrigin: PushOrigin {
 
     /// Calls to make now. A list is looked up once for all that wait for it, and again after a day; a
     /// document is fetched once a day. A trigger that no relay takes is published once more, after a pause of
-    /// 2 s to 4 s.
+    /// 2 s to 4 s. A call that was not answered within ``MarmotLimits/callLife`` counts as answered with
+    /// `.none`.
     public mutating func due(at now: UnixTime, using generator: inout some RandomNumberGenerator) -> [Call] {
+        for (call, since) in asked.values where Self.isLost(since, now) {
+            answered(.none, to: call, at: now, using: &generator)
+        }
         isStirred = false
         var calls: [Call] = []
         for place in wakes.indices {
@@ -160,7 +166,14 @@ public struct MarmotOrigin: PushOrigin {
         let over = wakes.filter { $0.servers.allSatisfy { if case .over = $0.stage { true } else { false } } }
         wakes.removeAll { wake in over.contains { $0.id == wake.id } }
         for wake in over { settle(wake) }
+        for call in calls { asked[call.id] = (call, now) }
         return calls
+    }
+
+    /// A clock that was set back must not put it off.
+    private static func isLost(_ since: UnixTime, _ now: UnixTime) -> Bool {
+        let age = now.since(since)
+        return age >= MarmotLimits.callLife || age <= .zero - MarmotLimits.callLife
     }
 
     /// Takes what came of a call: of an `event` `.relays` with each relay's own answer, or `.taken`; of a
@@ -169,6 +182,7 @@ public struct MarmotOrigin: PushOrigin {
         _ answer: CallAnswer, to call: Call, at now: UnixTime,
         using generator: inout some RandomNumberGenerator
     ) {
+        asked[call.id] = nil
         if let (server, _) = lookUp(of: call) {
             listing[server] = nil
             note(answer, of: server, now)
@@ -185,9 +199,11 @@ public struct MarmotOrigin: PushOrigin {
     /// When to call ``due(at:using:)`` without anything having happened.
     public var nextDue: UnixTime? {
         if isStirred { return .distantPast }
-        return wakes.lazy.flatMap(\.servers).flatMap(\.sendings).compactMap {
+        let pauses = wakes.lazy.flatMap(\.servers).flatMap(\.sendings).compactMap {
             if case .pausing(let until) = $0.step { until } else { nil }
-        }.min()
+        }
+        let lost = asked.values.lazy.map { $0.since + MarmotLimits.callLife }
+        return [pauses.min(), lost.min()].compactMap(\.self).min()
     }
 
     /// What to keep over a restart, at most ``MarmotLimits/keptListsBytes``: servers' relay lists, which are
@@ -251,7 +267,7 @@ public struct MarmotOrigin: PushOrigin {
         where cache.document(of: relay, at: now) == nil {
             if let asked = documents.first(where: { $0.value == relay })?.key {
                 one.documents.insert(asked)
-            } else if let url = Self.documentURL(relay) {
+            } else if let url = RelayInformation.url(ofRelay: relay) {
                 let http = HTTPCall(
                     method: "GET", url: url,
                     headers: [("accept", Secret("application/nostr+json".utf8))],
@@ -262,18 +278,6 @@ public struct MarmotOrigin: PushOrigin {
                 calls.append(call)
             }
         }
-    }
-
-    /// The relay's own host and port are asked (NIP-11). Plain `ws` ones are not: they stand on this machine;
-    /// nor those that only Tor reaches.
-    static func documentURL(_ relay: String) -> String? {
-        guard relay.hasPrefix("wss://") else { return nil }
-        let rest = relay.dropFirst(6)
-        let host = rest.prefix { $0 != "/" && $0 != ":" }
-        guard !host.isEmpty, !host.lowercased().hasSuffix(".onion"),
-            rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !rest.contains(where: { "@\\#".contains($0) })
-        else { return nil }
-        return "https://\(rest)"
     }
 
     private func make(

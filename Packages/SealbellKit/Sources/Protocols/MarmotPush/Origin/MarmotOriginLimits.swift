@@ -23,6 +23,8 @@ extension MarmotLimits {
 
     // MARK: one wake
 
+    /// An answer that an app has not brought by then is lost: four times the patience that a call asks for.
+    public static let callLife = Duration.seconds(120)
     /// Wakes that are under way: an app has one for each message that it sends.
     public static let openWakes = 256
     /// Tokens of one wake: groups have about 200 (spec, "Implementation Considerations"), and nobody lists

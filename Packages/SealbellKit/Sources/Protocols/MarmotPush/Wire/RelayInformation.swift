@@ -39,3 +39,18 @@ public struct RelayInformation: Sendable, Hashable {
         return Int(number)
     }
 }
+
+extension RelayInformation {
+    /// Where a relay's document is: at its own host and port (NIP-11).
+    ///
+    /// - Returns: `nil` for plain `ws` ones, which stand on this machine, and for those that only Tor reaches.
+    static func url(ofRelay relay: String) -> String? {
+        guard relay.hasPrefix("wss://") else { return nil }
+        let rest = relay.dropFirst(6)
+        let host = rest.prefix { $0 != "/" && $0 != ":" }
+        guard !host.isEmpty, !host.lowercased().hasSuffix(".onion"),
+            rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !rest.contains(where: { "@\\#".contains($0) })
+        else { return nil }
+        return "https://\(rest)"
+    }
+}
