@@ -78,7 +78,7 @@ extension MarmotLeaf {
     func isCredible(_ record: PushRecord, in view: some GroupView, now: UnixTime) -> Bool {
         view.activeLeaves.contains(record.key.leaf)
             && view.member(ofLeaf: record.key.leaf) == record.key.member
-            && record.ownerTimestamp <= (now + MarmotLimits.ownerClockAhead).milliseconds
+            && !Self.isAhead(record.ownerTimestamp, of: now)
             && OwnerProof.verifies(record, group: view.groupID, settings.proofs)
     }
 

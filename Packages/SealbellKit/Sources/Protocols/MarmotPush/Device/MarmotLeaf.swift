@@ -197,7 +197,9 @@ package struct MarmotLeaf: Sendable {
         var due = withdraw(keeping: GossipProfile(format), in: view, now: now, using: &generator)
         due.events += tell(tokens, targets, asks: asks, in: view, now: now, using: &generator)
         due.changed.insert(view.ownLeaf)
-        schedule.refreshAt = now.wall + refreshPeriod(&generator)
+        let next = now.wall + refreshPeriod(&generator)
+        let takenAt = targets.first.flatMap { aheadUntil($0.platform, view.ownLeaf, now.wall) }
+        schedule.refreshAt = takenAt.map { min($0, next) } ?? next
         return due
     }
 
@@ -207,14 +209,14 @@ package struct MarmotLeaf: Sendable {
     ) -> [NostrEvent] {
         let at = now.wall.seconds
         if settings.format == .pushV1, let target = targets.first {
-            let records = own.map { token in
+            let signed = own.map { token in
                 let key = PushRecord.Key(
                     member: author, leaf: view.ownLeaf, platform: target.platform, server: token.server)
                 return sign(key, Self.fingerprint(target), token, in: view, now: now, using: &generator)
             }
-            for record in records { _ = tokens.apply(record, group: view.groupID) }
-            let told = GossipEvent.records(records, author: author, at: at)
-            return asks ? [told, GossipEvent.records([], author: author, at: at)] : [told]
+            let owner = author
+            let told = tell(signed: signed, in: view) { GossipEvent.records($0, author: owner, at: at) }
+            return asks ? told + [GossipEvent.records([], author: author, at: at)] : told
         }
         _ = tokens.replace(
             view.ownLeaf, of: author, with: own, nil, fingerprint: Self.fingerprint(targets), now: now.wall)
@@ -244,28 +246,16 @@ package struct MarmotLeaf: Sendable {
         let kept = profile == .pushV1 ? settings.servers.map(\.key) : []
         let records = own.records.filter { $0.token != nil && !kept.contains($0.key.server) }
         if !records.isEmpty {
-            var removals: [PushRecord] = []
-            for record in records {
-                let removal = sign(record.key, record.fingerprint, nil, in: view, now: now, using: &generator)
-                _ = tokens.apply(removal, group: view.groupID)
-                removals.append(removal)
+            let signed = records.map {
+                sign($0.key, $0.fingerprint, nil, in: view, now: now, using: &generator)
             }
-            due.events.append(GossipEvent.recordRemovals(removals, author: author, at: at))
+            let owner = author
+            due.events += tell(signed: signed, in: view) {
+                GossipEvent.recordRemovals($0, author: owner, at: at)
+            }
         }
         if !due.events.isEmpty { due.changed = [view.ownLeaf] }
         return due
-    }
-
-    /// Signs a record later than any that stands under its key, whatever the clock says.
-    private func sign(
-        _ key: PushRecord.Key, _ fingerprint: [UInt8], _ token: GossipToken?, in view: some GroupView,
-        now: Moment, using generator: inout some RandomNumberGenerator
-    ) -> PushRecord {
-        let last = tokens.leaves[key.leaf]?.records.first { $0.key == key }?.ownerTimestamp ?? 0
-        return OwnerProof.sign(
-            key, fingerprint: fingerprint, token: token,
-            ownerTimestamp: max(now.wall.milliseconds, last &+ 1), group: view.groupID, by: identity,
-            auxiliary: generator.bytes(32))
     }
 
     /// When the group was told these very tokens, in the format and for the servers in use.
@@ -314,8 +304,8 @@ package struct MarmotLeaf: Sendable {
         schedule.nextDeadline(from: now)
     }
 
-    /// Answers whose random delay is over, the renewal of one's own token, and once a day the end of old
-    /// tokens.
+    /// Answers whose random delay is over, the renewal of one's own token, also where a clock that was ahead
+    /// has dated it, and once a day the end of old tokens.
     package mutating func due(
         at now: Moment, in view: some GroupView, using generator: inout some RandomNumberGenerator
     ) -> Due {
@@ -323,7 +313,7 @@ package struct MarmotLeaf: Sendable {
         for waiting in schedule.answers(at: now.instant) {
             due.events += answer(waiting, in: view, now: now)
         }
-        if schedule.isRefreshDue(at: now.wall), !targets.isEmpty {
+        if schedule.isRefreshDue(at: now.wall) || isToldAhead(in: view, now.wall), !targets.isEmpty {
             // The tokens had room when they were registered: it fails for no reason that time could mend.
             if let renewed = try? announce(targets, asks: false, in: view, now: now, using: &generator) {
                 due.events += renewed.events
@@ -332,6 +322,14 @@ package struct MarmotLeaf: Sendable {
         }
         if schedule.mayPrune(at: now.wall) { due.changed.formUnion(tokens.prune(in: view, now: now.wall)) }
         return due
+    }
+
+    /// Whether the group was told the tokens by a clock that was far ahead, and not once more since.
+    private func isToldAhead(in view: some GroupView, _ now: UnixTime) -> Bool {
+        guard let target = targets.first, let until = aheadUntil(target.platform, view.ownLeaf, now) else {
+            return false
+        }
+        return schedule.refreshAt.map { $0 > until } ?? true
     }
 
     private func answer(
