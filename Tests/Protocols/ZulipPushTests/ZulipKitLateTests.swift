@@ -159,4 +159,40 @@ struct ZulipKitLateTests {
             #expect(lost.server.registrations.isEmpty && lost.device.isGone)
         }
     }
+
+    @Test("A device that the server adds beside the logout is taken back, also behind the next login")
+    func logoutBesideDevice() throws {
+        var phone = try ZulipKitPhone(.v12)
+        let settings = try due("server_settings", &phone)
+        phone.device.answered(
+            phone.server.answer(settings, at: phone.now), to: settings, at: phone.now, using: &phone.random)
+        let call = try due("register_client_device", &phone)
+        try phone.device.use(token: nil)
+        #expect(phone.device.due(at: phone.now, using: &phone.random).isEmpty)
+        #expect(phone.device.nextDue == phone.now + ZulipLimits.callLife && !phone.device.isGone)
+        let answer = phone.server.answer(call, at: phone.now)
+        #expect(phone.server.registrations.count == 1)
+        var (lost, back) = (phone, phone)
+        phone.device.answered(answer, to: call, at: phone.now, using: &phone.random)
+        #expect(!phone.device.isGone)
+        try phone.work()
+        #expect(phone.server.registrations.isEmpty && phone.device.isGone)
+        #expect(phone.device.nextDue == nil)
+        let heard = phone.server.heard.count
+        phone.device.answered(answer, to: call, at: phone.now, using: &phone.random)
+        try phone.work()
+        #expect(phone.server.heard.count == heard, "twice")
+
+        // Nobody knows which it was.
+        lost.now = lost.now + ZulipLimits.callLife
+        try lost.work()
+        #expect(lost.device.isGone && lost.device.nextDue == nil)
+
+        try back.device.use(token: .apns(hex: ZulipKitPhone.token))
+        try back.work()
+        #expect(back.server.registrations.count == 2)
+        back.device.answered(answer, to: call, at: back.now, using: &back.random)
+        try back.work()
+        #expect(back.server.registrations.count == 1 && back.status.state == .active)
+    }
 }

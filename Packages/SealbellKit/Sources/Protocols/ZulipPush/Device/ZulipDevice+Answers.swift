@@ -19,6 +19,7 @@ extension ZulipDevice {
             if kind == .register, isListening { queue.expect(at: now) }
             leaveIfLoggedOut()
             forget(behind: number, now)
+        case .unwanted: forget(device: heard, now)
         case .forget(let profile, let id):
             settle(profile, id, AnswerVerdict(heard, now: now), now, &generator)
         case .state:

@@ -16,6 +16,12 @@ extension ZulipDevice {
             queue.end()
             // Registering calls that were not given yet are not to be.
             outgoing = []
+            // An answer that the app has not brought by then is lost, and nobody knows what it was.
+            underWay.removeAll { one in
+                guard case .unwanted(let since) = one.kind else { return false }
+                let age = now.since(since)
+                return age >= ZulipLimits.callLife || age < .zero
+            }
         } else {
             if let ask = settingsCall(now) { calls.append(ask) }
             if start.isDone { work(now, &generator) }
@@ -101,6 +107,7 @@ extension ZulipDevice {
         var times = forgets.map { $0.askedAt.map { $0 + ZulipLimits.callLife } ?? $0.dueAt }
         if isLeaving {
             if !core.routine.isOver { times.append(.distantPast) }
+            if let since = unwantedSince { times.append(since + ZulipLimits.callLife) }
         } else {
             if !start.hasSettings {
                 times.append(start.askedAt.map { $0 + ZulipLimits.callLife } ?? start.dueAt)
@@ -122,8 +129,23 @@ extension ZulipDevice {
     /// The core asks once; here the server is asked until it has answered.
     private mutating func forget(_ call: ZulipDeviceCall, _ now: UnixTime) {
         guard let id = call.fields.first.flatMap({ Int64($0.value.word) }) else { return }
-        forgets.append(ForgetCall(profile: call.profile, id: id, since: now, dueAt: now))
+        forget(call.profile, id, now)
+    }
+
+    private mutating func forget(_ profile: ZulipProfile, _ id: Int64, _ now: UnixTime) {
+        forgets.append(ForgetCall(profile: profile, id: id, since: now, dueAt: now))
         if forgets.count > ZulipLimits.forgets { forgets.removeFirst() }
+    }
+
+    /// Since when the first call for a device that is not wanted any more is under way.
+    var unwantedSince: UnixTime? {
+        underWay.lazy.compactMap { if case .unwanted(let since) = $0.kind { since } else { nil } }.min()
+    }
+
+    /// A device that the server adds is to be forgotten, once its answer says which it is.
+    mutating func forget(device answer: ZulipDeviceAnswer, _ now: UnixTime) {
+        guard case .success(let id?) = AnswerVerdict(answer, now: now) else { return }
+        forget(.v12, id, now)
     }
 
     /// What a registering call tells is to be forgotten behind its answer: a server that took the two the
@@ -131,6 +153,12 @@ extension ZulipDevice {
     private mutating func leave(_ now: UnixTime, _ generator: inout some RandomNumberGenerator) {
         let (open, current) = (core.routine.underWay, core.routine.current)
         take(.logout, now, &generator)
+        for place in underWay.indices {
+            guard let open, case .routine(let number, .addDevice) = underWay[place].kind,
+                number == open.number
+            else { continue }
+            underWay[place].kind = .unwanted(since: open.since)
+        }
         guard let open, !outgoing.contains(where: { $0.number == open.number }),
             let place = forgets.lastIndex(where: { $0.profile == current?.profile && $0.id == current?.id })
         else { return }

@@ -71,6 +71,8 @@ public struct ZulipDevice: PushDevice {
             case settings
             case routine(number: UInt64, ZulipDeviceCall.Kind)
             case forget(ZulipProfile, Int64)
+            /// A device that was asked for and is not wanted any more: its answer says which it is.
+            case unwanted(since: UnixTime)
             case state
             case events
             /// Whose answer changes nothing here.
@@ -78,7 +80,7 @@ public struct ZulipDevice: PushDevice {
         }
 
         let id: UInt64
-        let kind: Kind
+        var kind: Kind
     }
 
     /// Makes the device of a login.
@@ -187,7 +189,7 @@ public struct ZulipDevice: PushDevice {
     /// not hear of it. After 30 days in any case.
     public var isGone: Bool {
         let hadNothing = core.routine.current == nil && core.routine.former.isEmpty
-        return isLeaving && forgets.isEmpty && (core.routine.isOver || hadNothing)
+        return isLeaving && forgets.isEmpty && unwantedSince == nil && (core.routine.isOver || hadNothing)
     }
 
     // MARK: what arrives
