@@ -2,6 +2,7 @@ import NextcloudPush
 import PushModel
 import PushTesting
 import Testing
+import WireFormats
 
 /// What an app keeps of its device between two runs.
 @Suite("Nextcloud device, kept", .timeLimit(.minutes(30)))
@@ -66,6 +67,39 @@ struct NextcloudKeepingTests {
             }
             #expect(leaver.device.isGone, "point \(place)")
         }
+    }
+
+    @Test(
+        "With another app password or login name it registers anew at once, and once",
+        arguments: [("alice@example.org", "another"), ("alice", "aaaaa-bbbbb")])
+    func otherLogin(_ name: String, _ password: String) throws {
+        var phone = try NextcloudKitPhone.registered(ends)
+        let known = ends.login.account
+        let login = NextcloudLogin(
+            NextcloudAccount(
+                serverURL: known.serverURL, userID: known.userID, loginName: name,
+                appPassword: Secret(password.utf8)), ends.login.app)
+        try phone.restart()
+        #expect(phone.isIdle(), "the login is the same")
+        // A form before this one does not say whose it is; what is kept next does.
+        let rows = try KeptForm.read("sealbell nextcloud device", phone.device.kept, atMost: 16 << 10)
+        let former = KeptForm.write(
+            "sealbell nextcloud device", [Array(rows[0].dropLast())] + rows.dropFirst())
+        var earlier = phone
+        earlier.device = try NextcloudDevice(login, keeping: former)
+        try earlier.tell()
+        #expect(earlier.isIdle())
+
+        try phone.restart(login)
+        let basic = Base64.text(Array("\(name):\(password)".utf8))
+        #expect(try phone.peek().http?.headers.contains { $0.value == Secret("Basic \(basic)".utf8) } == true)
+        // Begun and not ended, it goes on in the next run.
+        try phone.restart(login)
+        try phone.register()
+        try phone.restart(login)
+        #expect(phone.isIdle())
+        try phone.restart(ends.login)
+        #expect(!phone.isIdle(), "and back")
     }
 
     @Test("What is cut at any length, or has another byte anywhere, is refused")

@@ -14,7 +14,7 @@ extension NextcloudDevice {
             [
                 routine.key.pem, Secret(cell: login.cloudID), Secret(cell: isAsked),
                 Secret(cell: String(routine.failures)), Secret(cell: notBefore), Secret(cell: changedAt),
-                Secret(cell: trouble?.rawValue ?? "")
+                Secret(cell: trouble?.rawValue ?? ""), login.digest
             ]
         ]
         if let row = routine.registration?.cells { rows.append([Secret(cell: Self.registered)] + row) }
@@ -24,12 +24,15 @@ extension NextcloudDevice {
 
     init(_ login: NextcloudLogin, keeping kept: Secret) throws(DeviceError) {
         var rows = try KeptForm.read(Self.title, kept, atMost: NextcloudLimits.keptDeviceBytes)[...]
-        guard let head = rows.popFirst(), head.count == 7, let isAsked = head[2].flag,
+        guard let head = rows.popFirst(), head.count == 7 || head.count == 8, let isAsked = head[2].flag,
             let failures = NextcloudBackoff.failures(head[3].word), let notBefore = head[4].moment,
             let changedAt = head[5].moment
         else { throw DeviceError(.malformedKept) }
         let trouble = NextcloudError.Code(rawValue: head[6].word)
         guard trouble != nil || head[6].count == 0 else { throw DeviceError(.malformedKept) }
+        // An earlier form does not say of which password it is.
+        let digest = head.count == 8 ? head[7] : login.digest
+        guard digest.count == 32 else { throw DeviceError(.malformedKept) }
         var registration: DeviceRegistration?
         if let row = rows.first, row.first?.word == Self.registered {
             rows.removeFirst()
@@ -52,8 +55,8 @@ extension NextcloudDevice {
                 failures: failures))
         (self.isAsked, self.notBefore, self.changedAt) = (isAsked, notBefore, changedAt)
         (self.trouble, self.leaving) = (trouble, leaving)
-        // At another server nothing of it stands.
-        if head[1].word != login.cloudID { routine.distrust() }
+        // At another server nothing of it stands, and a server ties it to the app password (§4.1).
+        if head[1].word != login.cloudID || !(digest == login.digest) { routine.distrust() }
     }
 }
 

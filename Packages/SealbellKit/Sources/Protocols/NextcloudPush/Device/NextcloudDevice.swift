@@ -42,8 +42,8 @@ public struct NextcloudDevice: PushDevice {
 
     /// Makes the device; see ``PushDevice/init(_:keeping:using:)``.
     ///
-    /// Of another server or user than ``kept`` tells of, it registers anew, and until then opens what the one
-    /// before has signed.
+    /// Of another server, user, login name or app password than ``kept`` tells of, it registers anew, and
+    /// until then opens what the one before has signed.
     ///
     /// - Parameter kept: ``kept`` of the last run, at most 16 KiB; `nil`: new.
     /// - Throws: `.malformedSetup` for an address that is none, and for texts that are too long;
@@ -134,8 +134,8 @@ public struct NextcloudDevice: PushDevice {
         isUnwanted && leaving == nil && !isAsked && routine.registration == nil
     }
 
-    /// Something seems wrong, or the user has another app password, which is not noticed by itself:
-    /// ``due(at:)`` registers anew, though a day has not passed. Nothing where no token was given.
+    /// Something seems wrong: ``due(at:)`` registers anew, though a day has not passed. Nothing where no token
+    /// was given.
     public mutating func registerAgain() {
         guard token != nil else { return }
         routine.distrust()

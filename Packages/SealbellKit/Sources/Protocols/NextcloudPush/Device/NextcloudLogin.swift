@@ -1,3 +1,4 @@
+import Primitives
 public import PushModel
 import WireFormats
 
@@ -45,6 +46,9 @@ public struct NextcloudLogin: Sendable {
 
     /// `<user id>@<server>`: what a relay proves the user's key by (§5.3).
     public var cloudID: String { account.cloudID }
+
+    /// Tells this login name and password from others, and not what they are: 32 hex digits.
+    var digest: Secret { Secret(Hex.encode(SHA256.hash(account.basic)[..<16]).utf8) }
 
     /// Whether requests can be made of it: a line end in a header, or a question mark in an address, would
     /// make others of them.
