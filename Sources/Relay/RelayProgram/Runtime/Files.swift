@@ -91,9 +91,11 @@ func writeFile(_ path: String, _ bytes: some Collection<UInt8>, replacing: Bool)
 
 /// The same; the file is locked (flock(2)) before it has its name.
 ///
+/// - Parameter linking: link(2), or a file system's that has no hard links.
 /// - Returns: its descriptor, which holds the lock until it is closed.
 func writeHeldFile(
-    _ path: String, _ bytes: some Collection<UInt8>, replacing: Bool
+    _ path: String, _ bytes: some Collection<UInt8>, replacing: Bool,
+    linking: (String, String) -> Int32 = { link($0, $1) }
 ) throws(FileFault) -> Int32 {
     let temporary = "\(path).\(getpid()).new"
     unlink(temporary)
@@ -106,9 +108,14 @@ func writeHeldFile(
         try writeAll(descriptor, Array(bytes))
         guard fsync(descriptor) == 0 else { throw FileFault(errno: errno) }
         // `link` refuses a name that is taken; `rename` takes it over.
-        let failed = replacing ? rename(temporary, path) != 0 : link(temporary, path) != 0
-        if failed { throw FileFault(errno: errno) }
-        if !replacing { unlink(temporary) }
+        if replacing {
+            guard rename(temporary, path) == 0 else { throw FileFault(errno: errno) }
+        } else if linking(temporary, path) == 0 {
+            unlink(temporary)
+        } else {
+            guard isWithoutLinks(errno) else { throw FileFault(errno: errno) }
+            try takeName(path, for: temporary)
+        }
         try syncFolder(of: path)
         return descriptor
     } catch {
@@ -124,6 +131,34 @@ private func keepOwner(of path: String, _ descriptor: Int32) {
     var facts = stat()
     guard geteuid() == 0, lstat(path, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else { return }
     _ = fchown(descriptor, facts.st_uid, facts.st_gid)
+}
+
+/// Whether link(2) failed because there are no hard links: exFAT, some network mounts, and Android, which
+/// also forbids them to apps.
+private func isWithoutLinks(_ code: Int32) -> Bool {
+    [EPERM, EACCES, ENOTSUP, EOPNOTSUPP, ENOSYS, EMLINK].contains(code)
+}
+
+/// Gives a file a name that nobody has, in two steps: an empty file takes it, which is refused where there is
+/// one, and is then replaced. It is locked meanwhile, so that whoever finds it waits; a crash between the two
+/// leaves it, and it is read as a file that holds nothing.
+private func takeName(_ path: String, for temporary: String) throws(FileFault) {
+    let place = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard place >= 0 else { throw FileFault(errno: errno) }
+    defer { close(place) }
+    _ = flock(place, LOCK_EX | LOCK_NB)
+    guard rename(temporary, path) == 0 else {
+        let fault = FileFault(errno: errno)
+        if isNamed(path, place) { unlink(path) }
+        throw fault
+    }
+}
+
+/// Whether a path leads to the file of a descriptor.
+func isNamed(_ path: String, _ descriptor: Int32) -> Bool {
+    var (own, named) = (stat(), stat())
+    return fstat(descriptor, &own) == 0 && stat(path, &named) == 0 && own.st_ino == named.st_ino
+        && own.st_dev == named.st_dev
 }
 
 /// Writes over the beginning of a file that is there: where it has the blocks, a full disk takes that.

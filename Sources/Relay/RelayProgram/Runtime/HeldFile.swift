@@ -19,7 +19,12 @@ final class HeldFile: Sendable {
     /// More owners than ever replace a file between two looks at it.
     private static let looks = 16
 
-    init(_ path: String) { self.path = path }
+    private let linking: @Sendable (String, String) -> Int32
+
+    /// - Parameter linking: link(2), or a file system's that has no hard links.
+    init(_ path: String, linking: @escaping @Sendable (String, String) -> Int32 = { link($0, $1) }) {
+        (self.path, self.linking) = (path, linking)
+    }
 
     deinit { descriptor.withLock { if let held = $0 { close(held) } } }
 
@@ -44,7 +49,7 @@ final class HeldFile: Sendable {
         try descriptor.withLock { (held) throws(FileFault) in
             let isNew = held == nil
             let next = try text.reveal { (bytes) throws(FileFault) in
-                try writeHeldFile(path, bytes, replacing: !isNew)
+                try writeHeldFile(path, bytes, replacing: !isNew, linking: linking)
             }
             if let held { close(held) }
             held = next
@@ -58,13 +63,8 @@ final class HeldFile: Sendable {
                 close(found)
                 throw .taken
             }
-            var (own, named) = (stat(), stat())
             // Whoever had it before may have replaced it since it was opened.
-            if fstat(found, &own) == 0, stat(path, &named) == 0, own.st_ino == named.st_ino,
-                own.st_dev == named.st_dev
-            {
-                return found
-            }
+            if isNamed(path, found) { return found }
             close(found)
         }
         throw .taken

@@ -24,7 +24,7 @@ struct WeekOfPushesTests {
     @Test("The process before has an answer, by what the server calls the device; without token or realm")
     func restart() async throws {
         try await RelayStage.with { stage in
-            var cast: (server: TestServer, phone: TestPhone)?
+            var cast: (server: DemoServer, phone: DemoApp)?
             try await stage.run { relay in
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
@@ -69,7 +69,7 @@ struct WeekOfPushesTests {
             try await stage.run { relay in
                 let person = try Operator(relay)
                 let (one, two) = (try await relay.server(), try await relay.server("two.acme.example"))
-                let token = TestPhone.token(.apns)
+                let token = DemoApp.token(.apns)
                 let phone = try await relay.phone(.apns, of: one, token: token)
                 _ = try await relay.phone(.apns, of: two, token: token.uppercased())
                 let other = try await relay.phone(.fcm, of: two)
@@ -118,7 +118,7 @@ struct WeekOfPushesTests {
     @Test("Refusals have the service's word; to forget a device leaves no history in any file")
     func forgotten() async throws {
         try await RelayStage.with { stage in
-            var cast: (server: TestServer, phone: TestPhone)?
+            var cast: (server: DemoServer, phone: DemoApp)?
             try await stage.run { relay in
                 let person = try Operator(relay)
                 let server = try await relay.server()

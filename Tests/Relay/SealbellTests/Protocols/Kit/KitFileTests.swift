@@ -74,6 +74,36 @@ struct KitFileTests {
         #expect(try readSecret(path, limitBytes: 100).word == "third")
     }
 
+    @Test(
+        "Where a file system has no hard links it is new all the same, held, and takes no name that is taken",
+        arguments: [EPERM, EACCES, ENOTSUP, ENOSYS, EMLINK])
+    func withoutLinks(code: Int32) throws {
+        let linking: @Sendable (String, String) -> Int32 = { _, _ in
+            errno = code
+            return -1
+        }
+        let one = HeldFile(path, linking: linking)
+        try one.write(Secret("first".utf8))
+        #expect(try readSecret(path, limitBytes: 100).word == "first")
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        #expect(throws: FileFault.taken) { try HeldFile(path).read(limitBytes: 100) }
+        #expect(throws: FileFault.exists) { try HeldFile(path, linking: linking).write(Secret("x".utf8)) }
+        try one.write(Secret("second".utf8))
+        #expect(try readSecret(path, limitBytes: 100).word == "second")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["party.json"])
+    }
+
+    @Test("Any other fault of a link is said, and leaves nothing", arguments: [ENOSPC, EIO])
+    func brokenLink(code: Int32) throws {
+        let file = HeldFile(path) { _, _ in
+            errno = code
+            return -1
+        }
+        #expect(throws: code == EIO ? FileFault.broken : .full) { try file.write(Secret("x".utf8)) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+    }
+
     @Test("A command that finds it held says so in one line, and ends with 69")
     func twoCommands() async throws {
         let file = HeldFile(path)
