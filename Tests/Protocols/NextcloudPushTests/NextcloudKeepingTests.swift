@@ -140,6 +140,8 @@ struct NextcloudKeepingTests {
             wrong.append([head(cells)])
         }
         wrong.append([[Secret("no key".utf8)] + good.map { Secret($0.utf8) }])
+        // A digest of another length, and more than it.
+        for more in [["x"], [String(repeating: "0", count: 32), ""]] { wrong.append([head(good + more)]) }
         for word in ["registration", "leaving"] { wrong.append([head(good), [Secret(word.utf8)]]) }
         for rows in wrong {
             #expect(throws: DeviceError(.malformedKept)) {
