@@ -51,7 +51,7 @@ private func pair(_ byte: UInt8) -> Secp256k1KeyPair {
 }
 
 /// The input, a byte or a text at a time; zeros and empty texts when it is over.
-private struct Input {
+struct Input {
     private let bytes: UnsafeRawBufferPointer
     private var at = 0
 
@@ -73,7 +73,16 @@ private struct Input {
         return String(decoding: bytes[at..<at + count], as: UTF8.self)
     }
 
-    mutating func event(_ subscription: String) -> RelayState.Event? {
+    /// As many bytes as the next two say, up to 1,023.
+    mutating func raw() -> [UInt8] {
+        let count = min(Int(byte() & 3) << 8 | Int(byte()), bytes.count - at)
+        defer { at += count }
+        return Array(bytes[at..<at + count])
+    }
+}
+
+extension Input {
+    fileprivate mutating func event(_ subscription: String) -> RelayState.Event? {
         let id = [UInt8](repeating: byte() & 3, count: 32)
         switch byte() % 15 {
         case 0: return .start
