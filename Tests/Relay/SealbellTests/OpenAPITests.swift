@@ -3,6 +3,7 @@ import NextcloudPush
 import PushTesting
 import SessionPush
 import Testing
+import WebClient
 import WireFormats
 import ZulipPush
 

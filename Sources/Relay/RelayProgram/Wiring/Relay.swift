@@ -144,7 +144,7 @@ final class Relay: Sendable {
         let web = Self.web(configuration, around)
         return Wiring(
             configuration: configuration, cache: cache, lanes: lanes, instances: instances, web: web,
-            ways: try AlertWiring(configuration) { file in
+            ways: try AlertWiring(configuration) { [around] file in
                 file.map { Self.web(configuration, around, trusting: $0) } ?? web
             }.ways(around.world),
             furnish: try listeners.furnish(configuration, instances))
