@@ -3,7 +3,7 @@ SHELL := /bin/bash
 N ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build lint test check bench chaos powercut restarts cluster siege canaries dashboard interop fuzz simulate doc sbom clean
+.PHONY: help run build lint test check bench chaos powercut restarts cluster siege canaries dashboard interop fuzz simulate doc sbom deb deb-test clean
 
 help:
 	@echo 'make run        build (release), start the sandbox relay, send one notification, serve until Ctrl-C'
@@ -22,6 +22,8 @@ help:
 	@echo 'make fuzz       a million inputs for each parser and box opener (RUNS=… for another number, TARGET=… for one)'
 	@echo 'make simulate   the relay on simulated machines that crash and lie, by seed (SEEDS=20000 for more)'
 	@echo 'make doc        build the reference of every library, as an app sees it, into .build/doc'
+	@echo 'make deb        the Debian package, into .build/deb'
+	@echo 'make deb-test   install that package on a bare Debian 12, use, upgrade, downgrade and purge it (OLDER=PACKAGE)'
 	@echo 'make sbom       name, version and licence of everything that is linked'
 
 run:
@@ -83,5 +85,11 @@ doc:
 sbom:
 	@scripts/sbom
 
+deb:
+	@scripts/deb
+
+deb-test:
+	@scripts/deb-test "$$(ls -t .build/deb/*.deb | head -n 1)" $(OLDER)
+
 clean:
-	rm -rf .build .run .venv
+	rm -rf .build .build-static .run .venv
