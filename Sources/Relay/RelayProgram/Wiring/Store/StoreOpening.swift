@@ -153,7 +153,9 @@ struct OpenStore {
     }
 
     private static func failure(_ error: StoreError, _ what: String) -> CommandFailure {
-        CommandFailure(error.blame == .operator ? .configuration : .unavailable, "\(what): \(error.sentence)")
+        // As of a state directory that another relay has: waiting or stopping that one helps, no key does.
+        let isHere = error.blame == .operator && error.code != .inUse
+        return CommandFailure(isHere ? .configuration : .unavailable, "\(what): \(error.sentence)")
     }
 }
 
