@@ -53,14 +53,14 @@ package enum EntryPoint {
             failure.lines.forEach(shell.err)
             return failure.status
         } catch {
-            return parseFailure(root, error, shell)
+            return parseFailure(root, error, arguments, shell)
         }
     }
 
     /// Help and version are answers; a wrong command line is a usage error; all else is a bug of ours, of
     /// which nothing foreign is repeated.
     private static func parseFailure<Root: AsyncParsableCommand>(
-        _ root: Root.Type, _ error: any Error, _ shell: Shell
+        _ root: Root.Type, _ error: any Error, _ arguments: [String], _ shell: Shell
     ) -> Ending {
         let code = Root.exitCode(for: error)
         if code == .success {
@@ -69,10 +69,41 @@ package enum EntryPoint {
         }
         if code == .validationFailure {
             shell.err(Root.fullMessage(for: error))
+            if let meant = CommandWords.meant(arguments, below: root) {
+                shell.err("Did you mean \(meant)?")
+            }
             return .usage
         }
         shell.err("The program stopped with an unexpected error; please report it with the command you ran.")
         return .software
+    }
+}
+
+/// The words that name a command.
+enum CommandWords {
+    /// What a mistyped command most likely meant, as one would type it: `sealbell origins list`.
+    ///
+    /// Looks at the first word alone that names no command of its group: behind a command stand its own
+    /// arguments, which are never repeated.
+    static func meant(_ arguments: [String], below root: any ParsableCommand.Type) -> String? {
+        var group = root
+        var path = [root.configuration.commandName ?? ""]
+        // Ends: each word goes one group down.
+        for word in arguments {
+            let below = group.configuration.subcommands
+            if let next = below.first(where: { $0.configuration.commandName == word }) {
+                group = next
+                path.append(word)
+                continue
+            }
+            let names = below.compactMap { $0.configuration.commandName }
+            // With a default command the word may be its argument.
+            guard group.configuration.defaultSubcommand == nil, !word.hasPrefix("-"),
+                let near = nearest(word, among: names)
+            else { return nil }
+            return (path + [near]).joined(separator: " ")
+        }
+        return nil
     }
 }
 

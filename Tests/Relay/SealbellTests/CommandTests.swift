@@ -72,6 +72,23 @@ struct CommandTests {
         }
     }
 
+    @Test("A mistyped command is told the one that is near, and an argument is never taken for one")
+    func mistyped() async throws {
+        let folder = try TemporaryFolder()
+        for (words, meant) in [
+            (["orgins"], "sealbell origins"), (["orgins", "list"], "sealbell origins"),
+            (["origins", "lst"], "sealbell origins list"),
+            (["keys", "new", "storge"], "sealbell keys new storage")
+        ] {
+            let run = await CommandRun.of(words, in: folder.path)
+            #expect(run.status == .usage && run.err.last == "Did you mean \(meant)?", "\(run.all)")
+        }
+        for words in [["xylophone"], ["origins", "invite"], ["why", "relam"], ["config", "check", "--chek"]] {
+            let run = await CommandRun.of(words, in: folder.path)
+            #expect(run.status == .usage && !run.all.contains("Did you mean sealbell"), "\(run.all)")
+        }
+    }
+
     @Test("Options that lose pushes are refused where a push service could be reached, before any start")
     func danger() async throws {
         let folder = try sound()
