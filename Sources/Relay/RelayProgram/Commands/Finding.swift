@@ -31,12 +31,20 @@ struct Finding: Sendable, Hashable, Encodable {
     }
 
     /// `FAULT    files  listeners.public.tls.key: There is no such file.`
-    var line: String {
+    var line: String { line(isStyled: false) }
+
+    func line(isStyled: Bool) -> String {
         let word = severity == .fault ? "FAULT" : severity.rawValue
+        let style: Style =
+            switch severity {
+            case .good: .green
+            case .warning: .yellow
+            case .fault: .red
+            }
         func padded(_ text: String, _ width: Int) -> String {
             text + String(repeating: " ", count: max(1, width - text.count))
         }
-        return padded(word, 9) + padded(area.rawValue, 15) + "\(subject): \(sentence)"
+        return style.on(word, isStyled) + padded("", 9 - word.count) + padded(area.rawValue, 15) + "\(subject): \(sentence)"
     }
 }
 
@@ -63,7 +71,7 @@ struct Findings: Sendable, Encodable {
     /// Prints as lines, or as one JSON object.
     func report(_ shell: Shell, json: Bool) throws {
         guard json else {
-            findings.map(\.line).forEach(shell.out)
+            findings.map { $0.line(isStyled: shell.isStyled) }.forEach(shell.out)
             return
         }
         shell.out(try jsonText(self))

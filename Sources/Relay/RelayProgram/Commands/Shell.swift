@@ -22,6 +22,8 @@ package struct Shell: Sendable {
     var patience = LocalCall.deadline
     /// What standard input holds, up to so many bytes.
     var input: @Sendable (Int) -> Secret = { _ in Secret([]) }
+    /// Whether results are shown with colours: on a terminal alone.
+    var isStyled = false
 
     /// This process: results to standard output, the rest to standard error.
     static func live(_ hosting: Hosting, _ facts: ProcessFacts) -> Shell {
@@ -34,14 +36,15 @@ package struct Shell: Sendable {
             err: { line in
                 // As above.
                 try? writeAll(STDERR_FILENO, Array((line + "\n").utf8))
-            }, input: { readInput(limitBytes: $0) })
+            }, input: { readInput(limitBytes: $0) },
+            isStyled: Style.isWanted(isTerminal: isatty(STDOUT_FILENO) == 1, facts.environment))
     }
 
     /// The same, without results: for a command that prints one result of its own.
     var silent: Shell {
         Shell(
             hosting: hosting, facts: facts, world: world, out: { _ in }, err: err, patience: patience,
-            input: input)
+            input: input, isStyled: isStyled)
     }
 
     /// Reads the configuration.
