@@ -28,7 +28,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
     @Option(help: ArgumentHelp("How long to watch; the relay continues afterwards.", valueName: "minutes"))
     var wait = 60
 
-    @OptionGroup var options: ConfigurationOptions
+    @OptionGroup var options: ConfigurationOverrideOptions
     @OptionGroup var adminListener: AdminListenerOptions
 
     func validate() throws {
@@ -41,7 +41,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
         if let file {
             path = joinPath(shell.facts.workingDirectory, file)
         } else {
-            let configuration = try shell.load(options.request())
+            let configuration = try shell.load(options.request(adminListener.server))
             path = configuration.store.keysFile
             adminListener.server.state = adminListener.server.state ?? configuration.state
         }
@@ -124,10 +124,14 @@ struct KeysRotateStorageCommand: SealbellCommand {
         until end: ContinuousClock.Instant, _ shell: Shell
     ) async throws -> JSONValue {
         var told = ""
+        defer { shell.progress?("") }
         while true {
             let now = try await adminListener.ask(SealKeyDesk.path, shell)
             let line = Self.line(now, newest, path)
-            if line != told { shell.err(line) }
+            if line != told {
+                // On a terminal one line counts up.
+                if let progress = shell.progress { progress(line) } else { shell.err(line) }
+            }
             told = line
             if now["refused"]?.bool == true {
                 throw CommandFailure(

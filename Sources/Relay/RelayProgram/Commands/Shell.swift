@@ -22,12 +22,17 @@ package struct Shell: Sendable {
     var patience = LocalCall.deadline
     /// What standard input holds, up to so many bytes.
     var input: @Sendable (Int) -> Secret = { _ in Secret([]) }
+    /// Asks the person at the terminal for one line; `nil` of it at the end of input. `nil`: no terminal.
+    var ask: (@Sendable (String) -> String?)?
+    /// Shows one line of progress in the place of the one before, on a terminal alone; an empty one leaves
+    /// nothing. `nil`: no terminal.
+    var progress: (@Sendable (String) -> Void)?
     /// Whether results are shown with colours: on a terminal alone.
     var isStyled = false
 
     /// This process: results to standard output, the rest to standard error.
     static func live(_ hosting: Hosting, _ facts: ProcessFacts) -> Shell {
-        Shell(
+        var shell = Shell(
             hosting: hosting, facts: facts, world: .streaming(),
             out: { line in
                 // A reader that has gone away (a closed pipe) wants no more lines.
@@ -36,15 +41,29 @@ package struct Shell: Sendable {
             err: { line in
                 // As above.
                 try? writeAll(STDERR_FILENO, Array((line + "\n").utf8))
-            }, input: { readInput(limitBytes: $0) },
-            isStyled: Style.isWanted(isTerminal: isatty(STDOUT_FILENO) == 1, facts.environment))
+            }, input: { readInput(limitBytes: $0) })
+        shell.isStyled = Style.isWanted(isTerminal: isatty(STDOUT_FILENO) == 1, facts.environment)
+        guard facts.isTerminal else { return shell }
+        if isatty(STDIN_FILENO) == 1 {
+            shell.ask = { question in
+                // As above.
+                try? writeAll(STDERR_FILENO, Array(question.utf8))
+                return readLine()
+            }
+        }
+        guard facts.environment["TERM"] != "dumb" else { return shell }
+        shell.progress = { line in
+            // As above. To the line's beginning, and what stands there is wiped.
+            try? writeAll(STDERR_FILENO, Array("\r\u{1B}[K\(line)".utf8))
+        }
+        return shell
     }
 
     /// The same, without results: for a command that prints one result of its own.
     var silent: Shell {
         Shell(
             hosting: hosting, facts: facts, world: world, out: { _ in }, err: err, patience: patience,
-            input: input, isStyled: isStyled)
+            input: input, ask: ask, progress: progress, isStyled: isStyled)
     }
 
     /// Reads the configuration.
@@ -83,6 +102,23 @@ struct ConfigurationOptions: ParsableArguments {
     }
 }
 
+/// `--state`, `--set`, for a command that has `--config` to find a running server by.
+struct ConfigurationOverrideOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The state directory, whatever the file says.", valueName: "directory"))
+    var state: String?
+
+    @Option(
+        name: .customLong("set"),
+        help: ArgumentHelp(
+            "Overrides a value of the file, as in --set log.level=debug. May be repeated.",
+            valueName: "path=value"))
+    var settings: [String] = []
+
+    func request(_ server: RunningServerOptions) -> ConfigurationRequest {
+        ConfigurationRequest(file: server.file, state: state, settings: settings)
+    }
+}
+
 /// `--at STATE`: which running server is meant.
 struct RunningServerOptions: ParsableArguments {
     @Option(
@@ -91,6 +127,14 @@ struct RunningServerOptions: ParsableArguments {
             "The state directory of the running server; else the one that the configuration names.",
             valueName: "state"))
     var state: String?
+
+    @Option(
+        name: .customLong("config"),
+        help: ArgumentHelp(
+            "The configuration file that names that directory.",
+            discussion: "Else SEALBELL_CONFIG, ./sealbell.yaml, /etc/sealbell/sealbell.yaml.",
+            valueName: "file"))
+    var file: String?
 
     /// The run file of the server that serves from there, by default from where `serve` would serve with the
     /// configuration that it would find (docs/guides/operating.md).
@@ -119,9 +163,11 @@ struct RunningServerOptions: ParsableArguments {
         let facts = shell.facts
         let managed = facts.environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
         let named = facts.environment["SEALBELL_STATE"] ?? managed
-        do throws(ConfigurationError) { return try shell.load(ConfigurationRequest()).state } catch {
-            let isAbsent = error.faults.contains { $0.code == .noFile }
-            guard isAbsent || named != nil else {
+        do throws(ConfigurationError) {
+            return try shell.load(ConfigurationRequest(file: file)).state
+        } catch {
+            let isAbsent = file == nil && error.faults.contains { $0.code == .noFile }
+            guard isAbsent || named != nil && file == nil else {
                 throw CommandFailure(
                     .configuration,
                     lines: error.lines + [

@@ -78,7 +78,8 @@ struct StoreCheckCommand: SealbellCommand {
         }
         let check = RowCheck(keys, shell.world, services: shell.hosting.messages)
         var look = StoreLook(rows: rows, check: check, keyFile: keyFile)
-        if all { try await look.all() } else { try await look.sample(shell.world) }
+        defer { shell.progress?("") }
+        if all { try await look.all { shell.progress?($0) } } else { try await look.sample(shell.world) }
         findings += look.findings(place.name)
         guard all, look.faults.isEmpty else { return findings }
         let cutoff = shell.world.now() - .seconds(600)

@@ -57,6 +57,7 @@ struct StoreCopyCommand: SealbellCommand {
         }
         await source.close()
         await target.close()
+        shell.progress?("")
         switch outcome {
         case .success(let result):
             try report(result, from, to, shell)
@@ -140,7 +141,9 @@ struct StoreCopyCommand: SealbellCommand {
                 case .marks: "marks of repeats copied"
                 case .comparing: "rows compared"
                 }
-            shell.err("\(rows) \(words)")
+            let line = "\(rows) \(words)"
+            // On a terminal one line counts up.
+            if let progress = shell.progress { progress(line) } else { shell.err(line) }
         }
     }
 }

@@ -57,11 +57,11 @@ struct KeysRetireCommand: SealbellCommand {
     var anyway = false
 
     @OptionGroup var place: InstanceOption
-    @OptionGroup var options: ConfigurationOptions
+    @OptionGroup var options: ConfigurationOverrideOptions
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let path = try BouncerKeysFile.path(place.instance, shell.load(options.request()))
+        let path = try BouncerKeysFile.path(place.instance, shell.load(options.request(adminListener.server)))
         let pairs = try BouncerKeysFile.read(path)
         let kept = pairs.filter { Base64.text($0.publicKey) != publicKey }
         guard kept.count < pairs.count else {

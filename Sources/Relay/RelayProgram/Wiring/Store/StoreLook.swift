@@ -32,18 +32,25 @@ struct StoreLook {
         self.keyFile = keyFile
     }
 
-    mutating func all() async throws(StoreError) {
+    /// - Parameter tell: is told how far it is after each page.
+    mutating func all(_ tell: (String) -> Void = { _ in }) async throws(StoreError) {
         var place: StoredPlace? = []
         // Ends: each page begins behind the last.
         while let after = place {
             let page = try await records(after: after, limit: StoreDigest.page)
             for record in page.rows { look(at: record) }
             place = page.next
+            tell(progress)
         }
         place = []
         // Ends: as above.
-        while let after = place { place = try await pushes(after: after, limit: StoreDigest.page) }
+        while let after = place {
+            place = try await pushes(after: after, limit: StoreDigest.page)
+            tell(progress)
+        }
     }
+
+    private var progress: String { "\(records) records and \(pushes) owed pushes opened" }
 
     mutating func sample(_ world: World) async throws(StoreError) {
         // From the beginning first: what fits into a sample as a whole is looked at as a whole.
