@@ -53,7 +53,9 @@ struct ConfigCheckCommand: SealbellCommand {
             return .configuration
         }
         let start = await StartChecks(configuration, shell).all()
-        let findings = Findings([Finding.summary(configuration)] + Finding.warnings(configuration) + start)
+        let findings = Findings(
+            [Finding.summary(configuration)] + Finding.warnings(configuration) + start
+                + OwnerChecks(configuration).check())
         try findings.report(shell, json: json)
         return findings.status
     }

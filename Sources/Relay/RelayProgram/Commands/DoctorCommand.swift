@@ -63,6 +63,7 @@ struct Doctor {
     func examine(isOffline: Bool, isLive: Bool = false) async -> [Finding] {
         var findings = [Finding.summary(configuration)] + Finding.warnings(configuration)
         findings += await StartChecks(configuration, shell).all().filter { $0.subject != keysFile }
+        findings += OwnerChecks(configuration).check()
         findings += MachineChecks(configuration, shell.world.now).check()
         findings += StoreChecks(configuration, shell.world).check()
         findings += await PostgresChecks(configuration, shell.world).check()

@@ -44,7 +44,8 @@ struct Finding: Sendable, Hashable, Encodable {
         func padded(_ text: String, _ width: Int) -> String {
             text + String(repeating: " ", count: max(1, width - text.count))
         }
-        return style.on(word, isStyled) + padded("", 9 - word.count) + padded(area.rawValue, 15) + "\(subject): \(sentence)"
+        return style.on(word, isStyled) + padded("", 9 - word.count) + padded(area.rawValue, 15)
+            + "\(subject): \(sentence)"
     }
 }
 
