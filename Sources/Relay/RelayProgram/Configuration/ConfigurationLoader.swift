@@ -21,9 +21,10 @@ enum ConfigurationLoader {
 
     /// - Throws: every fault found, at once.
     static func load(
-        _ request: ConfigurationRequest, _ facts: ProcessFacts, _ vocabulary: Vocabulary
+        _ request: ConfigurationRequest, _ facts: ProcessFacts, _ vocabulary: Vocabulary,
+        into record: ConfigurationRecord? = nil
     ) throws(ConfigurationError) -> RelayConfiguration {
-        if let text = request.text { return try read(text, file: nil, request, facts, vocabulary) }
+        if let text = request.text { return try read(text, file: nil, request, facts, vocabulary, record) }
         guard let file = file(request, facts) else {
             guard request.isSandbox else {
                 throw ConfigurationError([
@@ -33,10 +34,10 @@ enum ConfigurationLoader {
                     )
                 ])
             }
-            return try read(vocabulary.sandbox, file: nil, request, facts, vocabulary)
+            return try read(vocabulary.sandbox, file: nil, request, facts, vocabulary, record)
         }
         do throws(ConfigurationError) {
-            return try read(text(of: file), file: file, request, facts, vocabulary)
+            return try read(text(of: file), file: file, request, facts, vocabulary, record)
         } catch {
             var named = error
             named.file = file
@@ -48,17 +49,21 @@ enum ConfigurationLoader {
     /// paths start; without one they start in `sandbox/` of the state directory.
     static func read(
         _ text: String, file: String?, _ request: ConfigurationRequest, _ facts: ProcessFacts,
-        _ vocabulary: Vocabulary
+        _ vocabulary: Vocabulary, _ record: ConfigurationRecord? = nil
     ) throws(ConfigurationError) -> RelayConfiguration {
         var root = try YAMLReader.read(text)
         let context = ReadingContext(
             fileDirectory: file.map { folder(of: $0) } ?? facts.workingDirectory,
             workingDirectory: facts.workingDirectory,
             isSandbox: request.isSandbox)
+        context.record = record
         if case .null = root.value { root.value = .mapping([]) }
         context.warnings = Overrides.apply(
             to: &root, environment: facts.environment, settings: request.settings, faults: &context.faults)
         let state = state(root, request, facts, context)
+        record?.note(
+            ConfigurationPath(["state"]), state,
+            request.state == nil ? root["state"]?.source ?? .builtIn : .commandLine)
         if file == nil { context.fileDirectory = joinPath(state, "sandbox") }
         return try ConfigurationReader(root, context, facts, vocabulary).read(state: state, file: file)
     }

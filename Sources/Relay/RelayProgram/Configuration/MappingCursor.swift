@@ -10,6 +10,8 @@ final class ReadingContext {
     /// What relative paths of the command line and the environment start from.
     let workingDirectory: String
     let isSandbox: Bool
+    /// Where every value is noted, for whoever wants to see them.
+    var record: ConfigurationRecord?
 
     init(fileDirectory: String, workingDirectory: String, isSandbox: Bool) {
         self.fileDirectory = fileDirectory
@@ -124,6 +126,12 @@ struct MappingCursor {
         node[key].flatMap { MappingCursor($0, path / key, keys: keys, context) }
     }
 
+    /// The same of a mapping all of whose keys have defaults: nothing at all is an empty one.
+    func part(_ key: String, keys: [String]) -> MappingCursor? {
+        let node = node[key] ?? ConfigurationNode(value: .null, source: .builtIn)
+        return MappingCursor(node, path / key, keys: keys, context)
+    }
+
     func fault(_ code: ConfigurationFault.Code, _ key: String, _ sentence: String) {
         context.fault(code, path / key, node[key]?.source ?? node.source, sentence)
     }
@@ -133,7 +141,22 @@ struct MappingCursor {
     /// A text that is there and not empty.
     func text(_ key: String) -> LocatedText? {
         guard let node = node[key] else { return nil }
-        return scalar(node, path / key)
+        let text = scalar(node, path / key)
+        if let text { context.record?.note(text.path, text.text, text.source) }
+        return text
+    }
+
+    /// Notes a value that is in force because nothing else is said.
+    private func noteDefault(_ key: String, _ value: String) {
+        context.record?.note(path / key, value, .builtIn)
+    }
+
+    /// Notes a list.
+    private func noted(
+        _ items: [LocatedText], _ key: String, _ source: ConfigurationFault.Source
+    ) -> [LocatedText] {
+        context.record?.note(path / key, "[" + items.map(\.text).joined(separator: ", ") + "]", source)
+        return items
     }
 
     private func scalar(_ node: ConfigurationNode, _ path: ConfigurationPath) -> LocatedText? {
@@ -159,11 +182,12 @@ struct MappingCursor {
                 fault(.outOfBounds, key, "A list has at most 10,000 items.")
                 return nil
             }
-            return items.compactMap { scalar($0, path / key) }
+            return noted(items.compactMap { scalar($0, path / key) }, key, node.source)
         case (.scalar(let text), .commandLine), (.scalar(let text), .environment):
-            return text.split(separator: ",").map {
+            let items = text.split(separator: ",").map {
                 LocatedText(text: String($0.trimmingPrefix(" ")), path: path / key, source: node.source)
             }
+            return noted(items, key, node.source)
         default:
             fault(.wrongShape, key, "Here a list of values is expected: [one, two].")
             return nil
@@ -174,6 +198,7 @@ struct MappingCursor {
     func choice<Choice: RawRepresentable<String> & CaseIterable>(_ key: String, default standard: Choice)
         -> Choice
     {
+        if node[key] == nil { noteDefault(key, standard.rawValue) }
         guard let text = text(key) else { return standard }
         if let choice = Choice(rawValue: text.text) { return choice }
         let words = Choice.allCases.map(\.rawValue)
@@ -183,6 +208,7 @@ struct MappingCursor {
     }
 
     func flag(_ key: String, default standard: Bool) -> Bool {
+        if node[key] == nil { noteDefault(key, String(standard)) }
         guard let text = text(key) else { return standard }
         switch text.text {
         case "true": return true
@@ -196,6 +222,7 @@ struct MappingCursor {
     /// A whole number, also with KiB, MiB, GiB where `unit` is bytes.
     func number(_ key: String, in range: ClosedRange<Int>, default standard: Int, bytes: Bool = false) -> Int
     {
+        if node[key] == nil { noteDefault(key, String(standard)) }
         guard let text = text(key) else { return standard }
         guard let number = bytes ? byteCount(text.text) : decimal(text.text[...]) else {
             fault(
@@ -214,6 +241,7 @@ struct MappingCursor {
     func file(_ key: String, _ content: FileContent) -> String? {
         guard let text = text(key) else { return nil }
         let file = context.absolute(text.text, from: text.source)
+        context.record?.note(text.path, file, text.source)
         context.files.append(
             ConfiguredFile(content: content, file: file, path: text.path.text, source: text.source))
         return file

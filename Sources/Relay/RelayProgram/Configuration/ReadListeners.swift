@@ -35,6 +35,7 @@ extension ConfigurationReader {
             guard let bind = BindAddress(Self.originBind) else {
                 preconditionFailure("The standard listeners are well formed.")
             }
+            noteDefault(name, bind: Self.originBind)
             return ListenerConfiguration(
                 name: name, bind: bind, purpose: .instances([name]), trustedProxies: [], tls: nil)
         }
@@ -54,6 +55,7 @@ extension ConfigurationReader {
         guard let publicName = ConfiguredName("public"), let adminName = ConfiguredName(Self.adminName),
             let publicBind = BindAddress(Self.publicBind), let adminBind = BindAddress(Self.adminBind)
         else { preconditionFailure("The standard listeners are well formed.") }
+        noteDefault(adminName, bind: Self.adminBind)
         var listeners = [
             ListenerConfiguration(
                 name: adminName, bind: adminBind, purpose: .admin(tokenFile: nil), trustedProxies: [],
@@ -61,12 +63,21 @@ extension ConfigurationReader {
         ]
         let instances = served(instances)
         if !instances.isEmpty {
+            noteDefault(publicName, bind: Self.publicBind, serves: instances)
             listeners.append(
                 ListenerConfiguration(
                     name: publicName, bind: publicBind, purpose: .instances(instances), trustedProxies: [],
                     tls: nil))
         }
         return listeners
+    }
+
+    private func noteDefault(_ name: ConfiguredName, bind: String, serves: [ConfiguredName] = []) {
+        let path = ConfigurationPath(["listeners", name.text])
+        context.record?.note(path / "bind", bind, .builtIn)
+        guard !serves.isEmpty else { return }
+        context.record?.note(
+            path / "serves", "[" + serves.map(\.text).joined(separator: ", ") + "]", .builtIn)
     }
 
     private static let publicBind = "127.0.0.1:8480"
@@ -115,14 +126,17 @@ extension ConfigurationReader {
             return cursor.parsed(
                 "bind", BindAddress.init, "An IP address and a port: 127.0.0.1:8480, [::1]:8480.")
         }
+        let standard: String
         switch name.text {
-        case "public": return BindAddress(Self.publicBind)
-        case Self.adminName: return BindAddress(Self.adminBind)
-        case Self.originName: return BindAddress(Self.originBind)
+        case "public": standard = Self.publicBind
+        case Self.adminName: standard = Self.adminBind
+        case Self.originName: standard = Self.originBind
         default:
             cursor.missing("bind", "Say where this listener listens: bind: \"127.0.0.1:8480\".")
             return nil
         }
+        noteDefault(name, bind: standard)
+        return BindAddress(standard)
     }
 
     private func tls(_ cursor: MappingCursor) -> ListenerConfiguration.TLS? {
@@ -164,7 +178,11 @@ extension ConfigurationReader {
                 "Only the admin listener has a token; protocols have their own authentication.")
         }
         guard cursor.node["serves"] != nil else {
-            guard all.isEmpty else { return .instances(all) }
+            guard all.isEmpty else {
+                context.record?.note(
+                    cursor.path / "serves", "[" + all.map(\.text).joined(separator: ", ") + "]", .builtIn)
+                return .instances(all)
+            }
             cursor.missing("serves", "Say which instances this listener serves: serves: [NAME].")
             return nil
         }

@@ -3,7 +3,7 @@ import PushModel
 
 extension ConfigurationReader {
     func log(_ root: MappingCursor) -> LogConfiguration {
-        guard let cursor = root.cursor("log", keys: ConfigurationKeys.log) else {
+        guard let cursor = root.part("log", keys: ConfigurationKeys.log) else {
             return LogConfiguration(level: .info, format: .auto)
         }
         return LogConfiguration(
@@ -13,8 +13,8 @@ extension ConfigurationReader {
 
     func limits(_ root: MappingCursor) -> LimitsConfiguration {
         var limits = LimitsConfiguration()
-        guard let cursor = root.cursor("limits", keys: ConfigurationKeys.limits) else { return limits }
-        if let outbox = cursor.cursor("outbox", keys: ConfigurationKeys.outbox) {
+        guard let cursor = root.part("limits", keys: ConfigurationKeys.limits) else { return limits }
+        if let outbox = cursor.part("outbox", keys: ConfigurationKeys.outbox) {
             limits.outboxRows = outbox.number("rows", in: 1_000...100_000_000, default: limits.outboxRows)
             limits.outboxBytes = Int64(
                 outbox.number("bytes", in: 1 << 20...1 << 40, default: Int(limits.outboxBytes), bytes: true))
@@ -28,7 +28,7 @@ extension ConfigurationReader {
 
     func alerts(_ root: MappingCursor) -> AlertsConfiguration {
         var alerts = AlertsConfiguration()
-        guard let cursor = root.cursor("alerts", keys: ConfigurationKeys.alerts) else { return alerts }
+        guard let cursor = root.part("alerts", keys: ConfigurationKeys.alerts) else { return alerts }
         alerts.log = cursor.flag("log", default: true)
         alerts.gauge = cursor.flag("gauge", default: true)
         let overdue = cursor.number(
@@ -92,6 +92,10 @@ extension ConfigurationReader {
     func store(_ root: MappingCursor, state: String) -> StoreConfiguration? {
         let cursor = root.cursor("store", keys: ConfigurationKeys.store)
         let engine = engine(cursor, state: state)
+        if cursor?.node["url"] == nil {
+            let standard = "sqlite:" + joinPath(state, "relay.sqlite")
+            context.record?.note(ConfigurationPath(["store", "url"]), standard, .builtIn)
+        }
         guard let keys = storageKeys(cursor, state: state) else { return nil }
         return engine.map { StoreConfiguration(engine: $0, keysFile: keys) }
     }
@@ -161,6 +165,7 @@ extension ConfigurationReader {
                 return nil
             }
             file = standard
+            context.record?.note(ConfigurationPath(["store", "keys"]), file, .builtIn)
             context.files.append(
                 ConfiguredFile(content: .storageKeys, file: file, path: "store.keys", source: .builtIn))
         }

@@ -1,0 +1,81 @@
+import ArgumentParser
+import PushModel
+
+/// `sealbell config show`: what is in force, and where each value came from.
+struct ConfigShowCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Shows the configuration in force, and where each value came from.",
+        discussion: """
+            A value comes from a line of the file, from the environment, from the command line, or is a \
+            default. Paths are shown as they are used. The configuration names secrets by their files and \
+            holds none; of web addresses only the host is shown, and of commands only the program. Ends with \
+            78 when the configuration has a fault.
+            """)
+
+    @Argument(help: "The configuration file; the same as --config.")
+    var file: String?
+
+    @OptionGroup var options: ConfigurationOptions
+
+    @Flag(help: "Show it as serve --sandbox would read it.")
+    var sandbox = false
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    func validate() throws {
+        if file != nil, options.file != nil {
+            throw ValidationError("Name the file once: as an argument or with --config.")
+        }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        var request = options.request(isSandbox: sandbox)
+        request.file = file ?? request.file
+        let record = ConfigurationRecord()
+        let configuration = try ConfigurationLoader.load(
+            request, shell.facts, shell.hosting.vocabulary, into: record)
+        if json {
+            let values = record.all.map { Value($0, configuration.file) }
+            shell.out(try jsonText(Shown(file: configuration.file, values: values)))
+        } else {
+            let rows = record.all.map { entry in
+                [entry.path, entry.value, Self.place(entry.source, configuration.file)]
+            }
+            TextTable.lines(["KEY", "VALUE", "FROM"], rows, isStyled: shell.isStyled).forEach(shell.out)
+        }
+        return .done
+    }
+
+    private static func place(_ source: ConfigurationFault.Source, _ file: String?) -> String {
+        switch source {
+        case .file(let line): "\(file ?? "built-in sandbox"):\(line)"
+        case .builtIn: "default"
+        case .commandLine: "command line"
+        case .environment(let name): name
+        }
+    }
+
+    private struct Shown: Encodable {
+        let file: String?
+        let values: [Value]
+    }
+
+    private struct Value: Encodable {
+        let path: String
+        let value: String
+        /// `file`, `default`, `command line`, or the variable's name.
+        let source: String
+        let line: Int?
+
+        init(_ entry: ConfigurationRecord.Entry, _ file: String?) {
+            (path, value) = (entry.path, entry.value)
+            if case .file(let line) = entry.source {
+                (source, self.line) = ("file", file == nil ? nil : line)
+            } else {
+                (source, line) = (place(entry.source, file), nil)
+            }
+        }
+    }
+}
