@@ -4,8 +4,8 @@ import PushModel
 /// `sealbell config`.
 struct ConfigCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "config", abstract: "Checks and shows the configuration.",
-        subcommands: [ConfigCheckCommand.self, ConfigShowCommand.self])
+        commandName: "config", abstract: "Makes, checks and shows the configuration.",
+        subcommands: [ConfigInitCommand.self, ConfigCheckCommand.self, ConfigShowCommand.self])
 }
 
 /// `sealbell config check [FILE]`: reads the configuration as `serve` would, and every file that it names.

@@ -22,6 +22,8 @@ protocol HostedProtocol: Sendable {
     static var keyInsteadOfApps: String? { get }
     /// Lines of the built-in sandbox's instance, such as `keys: bouncer.keys`.
     static var sandboxKeys: [String] { get }
+    /// What `config init` asks about it.
+    static var setup: SetupPart { get }
     /// Reads those keys but the two. Faults are noted in the reader's context.
     ///
     /// - Returns: `nil` when a fault leaves nothing to go on with.
@@ -51,6 +53,7 @@ extension HostedProtocol {
     static var section: String? { nil }
     static var sandboxKeys: [String] { [] }
     static var keyInsteadOfApps: String? { nil }
+    static var setup: SetupPart { SetupPart() }
     static var metricHelp: [String: String] { [:] }
     static func lack(_ settings: any InstanceSettings, beside others: [InstanceConfiguration]) -> String? {
         nil

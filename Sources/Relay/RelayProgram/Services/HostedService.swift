@@ -19,6 +19,8 @@ protocol HostedService: Sendable {
     static var message: any ServiceMessage.Type { get }
     /// Lines of the built-in sandbox's app, such as `key_file: apns.p8`.
     static var sandboxKeys: [String] { get }
+    /// What `config init` asks about it.
+    static var setup: SetupPart { get }
     /// What a sandbox simulates of it, for a help text.
     static var simulated: String { get }
     /// Where else to look when no answer comes, as the end of a sentence; `nil`: nowhere.
@@ -34,6 +36,7 @@ protocol HostedService: Sendable {
 }
 
 extension HostedService {
+    static var setup: SetupPart { SetupPart() }
     static var simulated: String { title }
     static var detour: String? { nil }
 }

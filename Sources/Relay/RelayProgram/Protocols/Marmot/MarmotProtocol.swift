@@ -1,3 +1,5 @@
+import Secp256k1Keys
+
 /// Marmot: push notification servers that listen at Nostr relays.
 enum MarmotProtocol: HostedProtocol {
     static let word = "marmot"
@@ -7,6 +9,17 @@ enum MarmotProtocol: HostedProtocol {
     ]
 
     static let sandboxKeys = ["key_file: nostr.key"]
+
+    static let setup = SetupPart(
+        questions: [
+            SetupPart.Question(
+                key: "relays", words: "Inbox relays (wss://…), with commas between", form: .list)
+        ],
+        keys: SetupPart.Keys(key: "key_file", name: "nostr.key") { path, world throws(CommandFailure) in
+            let pair = Secp256k1KeyPair.generate(world)
+            try writeSecret(path, NostrKeyFile.text(pair), replacing: false)
+            return pair.publicKey.hex
+        })
 
     static func read(_ instance: InstanceReader) -> MarmotSettings? { instance.marmot() }
     static func host(

@@ -8,6 +8,9 @@ enum NextcloudProtocol: HostedProtocol {
 
     static let sandboxKeys = ["bare_path: true"]
 
+    static let setup = SetupPart(
+        next: ["Build the app with the proxy address https://HOST/nextcloud-main/APP."])
+
     static func read(_ instance: InstanceReader) -> NextcloudSettings? { instance.nextcloud() }
     static func host(
         _ settings: NextcloudSettings, _ making: InstanceMaking

@@ -1,4 +1,6 @@
 import AdminIngress
+import Primitives
+import WireFormats
 
 /// Session: devices subscribe, and storage nodes tell the relay what came for them.
 enum SessionProtocol: HostedProtocol {
@@ -9,6 +11,17 @@ enum SessionProtocol: HostedProtocol {
     ]
 
     static let sandboxKeys = ["onion_key: onion.key"]
+
+    static let setup = SetupPart(
+        questions: [
+            SetupPart.Question(
+                key: "oxend", words: "Where oxend listens", standard: "ipc:///var/lib/oxen/oxend.sock")
+        ],
+        keys: SetupPart.Keys(key: "onion_key", name: "onion.key") { path, world throws(CommandFailure) in
+            let pair = X25519KeyPair.generate(world)
+            try writeSecret(path, SessionKeyFile.text(pair), replacing: false)
+            return Hex.encode(pair.publicKey)
+        })
 
     static func read(_ instance: InstanceReader) -> SessionSettings? { instance.session() }
     static func host(

@@ -1,4 +1,5 @@
 import AdminIngress
+import Secp256k1Keys
 
 /// Status: clients register, ask and send over a Waku node.
 enum StatusProtocol: HostedProtocol {
@@ -10,6 +11,18 @@ enum StatusProtocol: HostedProtocol {
 
     static let keyInsteadOfApps: String? = "gorush"
     static let sandboxKeys = ["key_file: status.key"]
+
+    static let setup = SetupPart(
+        questions: [
+            SetupPart.Question(
+                key: "waku", words: "Where the Waku node answers", form: .member("url"),
+                standard: "http://127.0.0.1:8645")
+        ],
+        keys: SetupPart.Keys(key: "key_file", name: "status.key") { path, world throws(CommandFailure) in
+            let pair = Secp256k1KeyPair.generate(world)
+            try writeSecret(path, StatusKeyFile.text(pair), replacing: false)
+            return StatusKeyFile.publicText(pair.point)
+        })
 
     static func read(_ instance: InstanceReader) -> StatusInstanceSettings? { instance.status() }
     static func host(

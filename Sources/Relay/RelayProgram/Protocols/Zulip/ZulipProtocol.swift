@@ -1,4 +1,6 @@
 import AdminIngress
+import Primitives
+import WireFormats
 
 /// Zulip: servers push through a bouncer, the relay, over HTTP.
 enum ZulipProtocol: HostedProtocol {
@@ -8,6 +10,18 @@ enum ZulipProtocol: HostedProtocol {
     ]
 
     static let sandboxKeys = ["keys: bouncer.keys", "sign_up: open"]
+
+    static let setup = SetupPart(
+        lines: ["sign_up: invite"],
+        keys: SetupPart.Keys(key: "keys", name: "bouncer.keys") { path, world throws(CommandFailure) in
+            let pair = X25519KeyPair.generate(world)
+            try writeSecret(path, BouncerKeysFile.text([pair]), replacing: false)
+            return Base64.text(pair.publicKey)
+        },
+        next: [
+            "sealbell origins invite chat.example.org, for the server of your users; it sets "
+                + "ZULIP_SERVICES_URL to https://HOST."
+        ])
 
     static func read(_ instance: InstanceReader) -> ZulipSettings? { instance.zulip() }
     static func host(

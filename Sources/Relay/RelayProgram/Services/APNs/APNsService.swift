@@ -15,6 +15,21 @@ enum APNsService: HostedService {
     ]
     static let simulated = "APNs (both environments)"
 
+    static let setup = SetupPart(
+        questions: [
+            SetupPart.Question(key: "team", words: "Apple's team id, ten letters and digits"),
+            SetupPart.Question(key: "key_id", words: "Id of the APNs key, ten letters and digits"),
+            SetupPart.Question(
+                key: "key_file", words: "File of that key (AuthKey_….p8)", form: .file("apns.p8"),
+                standard: "apns.p8"),
+            SetupPart.Question(key: "bundles", words: "Bundle ids, with commas between", form: .list)
+        ],
+        lines: ["environment: learn"],
+        next: [
+            "At Apple (developer.apple.com/account): the key under Keys has the service Apple Push "
+                + "Notifications, and each bundle id under Identifiers has the capability Push Notifications."
+        ])
+
     static func sandboxPeer(
         for apps: [AppConfiguration], on context: SandboxContext
     ) async throws -> any ServicePeer {

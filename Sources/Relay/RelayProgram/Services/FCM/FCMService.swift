@@ -8,6 +8,16 @@ enum FCMService: HostedService {
     static let keys = ["service_account", "address", "url", "ca", "token_url"]
     static let message: any ServiceMessage.Type = FCMMessage.self
     static let sandboxKeys = ["service_account: fcm.json"]
+    static let setup = SetupPart(
+        questions: [
+            SetupPart.Question(
+                key: "service_account", words: "File of the service account (JSON)", form: .file("fcm.json"),
+                standard: "fcm.json")
+        ],
+        next: [
+            "At Google (console.firebase.google.com): the project of that account has the Firebase Cloud "
+                + "Messaging API (V1) enabled, and your Android app."
+        ])
     static let detour: String? = "for FCM, the way to Google's token service"
 
     static func sandboxPeer(
