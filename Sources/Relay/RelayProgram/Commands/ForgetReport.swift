@@ -6,13 +6,15 @@ extension AdminListenerOptions {
     /// - Returns: how many records in all.
     @discardableResult
     func forget(
-        _ path: String, _ shell: Shell, _ write: (inout JSONWriter) -> Void
+        _ path: String, _ shell: Shell, _ write: @escaping (inout JSONWriter) -> Void
     ) async throws(CommandFailure) -> Int64 {
         let answer = try await ask(path, shell, write)
-        let counts = (answer.object?.members ?? []).map { ($0.name, $0.value.int64 ?? 0) }
-        show(answer, shell) { _ in
-            ["Forgotten: " + counts.map { "\($0.1) \($0.0)" }.joined(separator: ", ") + "."]
+        let counts: [(name: String, count: Int64)] = (answer.object?.members ?? []).map {
+            (name: $0.name, count: $0.value.int64 ?? 0)
         }
-        return counts.reduce(0) { $0 + $1.1 }
+        show(answer, shell) { _ in
+            ["Forgotten: " + counts.map { "\($0.count) \($0.name)" }.joined(separator: ", ") + "."]
+        }
+        return counts.reduce(0) { $0 + $1.count }
     }
 }
