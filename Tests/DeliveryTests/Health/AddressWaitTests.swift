@@ -170,9 +170,7 @@ struct AddressWaitTests {
 
     @Test("A full table remembers no further address, and has room again when waits are over")
     func bounded() {
-        var limits = DeliveryLimits()
-        limits.waitingAddresses = 3
-        var waits = AddressWaits(limits: limits)
+        var waits = AddressWaits(limits: changing(DeliveryLimits()) { $0.waitingAddresses = 3 })
         for address in 1...4 { waits.note(.limited(), of: address, at: start, random: .max) }
         #expect(waits.refused == 3)
         #expect(

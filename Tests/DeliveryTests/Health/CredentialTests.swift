@@ -46,8 +46,7 @@ struct CredentialTests {
             times.withLock { $0.append(Int(depot.clock.elapsed.components.seconds)) }
             return key.answer
         }
-        var limits = DeliveryLimits.haltsAtOnce
-        limits.probeFirst = .seconds(1)
+        let limits = changing(DeliveryLimits.haltsAtOnce) { $0.probeFirst = .seconds(1) }
         try await Rig.run(depot, .of(provider), limits: limits) { rig in
             try await rig.expect([.known(.misconfigured)], of: [push(1, bundle: "org.acme")])
             try await rig.owe((2...5).map { push($0, bundle: "org.acme") })

@@ -63,8 +63,7 @@ struct LearningTests {
             return .badDeviceToken
         }
         let sandbox = ScriptedProvider(Names.sandbox) { _ in .accepted }
-        var limits = DeliveryLimits()
-        limits.lanePushes = 1
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 1 }
         try await Rig.run(depot, plan(production, sandbox), limits: limits) { rig in
             try await rig.owe([push(1, bundle: "org.acme", address: "phone")])
             try await rig.owe([push(2, .urgent, bundle: "org.acme", address: "phone")])
@@ -92,11 +91,9 @@ struct LearningTests {
         let sandbox = ScriptedProvider(Names.sandbox) { _ in .accepted }
         try await Rig.run(Depot(kind), plan(production, sandbox)) { rig in
             registry.withLock { $0 = rig.registry }
-            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let key = Names.phone
             let touched = rig.clock.now - .seconds(60)
-            _ = try await rig.store.apply([
-                .put(Record(key: key, touchedAt: touched, body: Secret([1])), if: .any)
-            ])
+            try await rig.register(key, touchedAt: touched)
             let alone = push(1, bundle: "org.acme", address: "phone", record: key, touchedAt: touched)
             try await rig.expect([.accepted], of: [alone])
             #expect(sandbox.sent.map(\.id) == production.sent.map(\.id))
@@ -121,11 +118,9 @@ struct LearningTests {
         }
         let sandbox = ScriptedProvider(Names.sandbox) { _ in .accepted }
         try await Rig.run(Depot(kind), plan(production, sandbox)) { rig in
-            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let key = Names.phone
             let touched = rig.clock.now - .seconds(60)
-            _ = try await rig.store.apply([
-                .put(Record(key: key, touchedAt: touched, body: Secret([1])), if: .any)
-            ])
+            try await rig.register(key, touchedAt: touched)
             for (number, pushClass) in [(1, PushClass.normal), (2, .urgent)] {
                 try await rig.owe([
                     push(
@@ -222,11 +217,9 @@ struct LearningTests {
         let production = ScriptedProvider(Names.apns) { _ in .badDeviceToken }
         let sandbox = ScriptedProvider(Names.sandbox) { _ in .badDeviceToken }
         try await Rig.run(depot, plan(production, sandbox)) { rig in
-            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let key = Names.phone
             let touched = depot.clock.now - .seconds(60)
-            _ = try await rig.store.apply([
-                .put(Record(key: key, touchedAt: touched, body: Secret([1])), if: .any)
-            ])
+            try await rig.register(key, touchedAt: touched)
             try await rig.expect(
                 [.known(.unregistered)], of: [push(1, bundle: "org.acme", record: key, touchedAt: touched)])
             #expect(production.sent.count == 1)
@@ -257,8 +250,7 @@ struct LearningTests {
     func parkedBetween() async throws {
         let production = ScriptedProvider(Names.apns) { _ in .badDeviceToken }
         let sandbox = ScriptedProvider(Names.sandbox, slots: 0) { _ in .accepted }
-        var limits = DeliveryLimits()
-        limits.lanePushes = 2
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 2 }
         try await Rig.run(Depot(), plan(production, sandbox), limits: limits) { rig in
             try await rig.owe((1...2).map { push($0, bundle: "org.acme") })
             await production.waitForSent(2)

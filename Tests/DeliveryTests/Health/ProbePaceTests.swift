@@ -7,69 +7,17 @@ import Testing
 /// When the probes of a halted lane leave, by what the ones before were answered (decision 0048).
 @Suite("The pace of probes")
 struct ProbePaceTests {
-    /// A lane that a test tells events.
-    private struct Stage {
-        var lane: LaneState
-        var now = UnixTime(seconds: 1_800_000_000)
-        var instant = ContinuousClock.now
-        let limits: DeliveryLimits
-
-        init(_ limits: DeliveryLimits = DeliveryLimits()) {
-            self.limits = limits
-            lane = LaneState(limits: limits)
-        }
-
-        var moment: LaneMoment {
-            LaneMoment(now: now, instant: instant, clock: .init(wall: now, judged: now, isDoubted: false))
-        }
-
-        /// - Parameter origin: `nil`: of three.
-        mutating func admit(_ numbers: ClosedRange<Int>, origin: UInt64? = nil) {
-            let entries = numbers.map { number in
-                entry(
-                    samplePush(
-                        number, origin: origin ?? UInt64(number % 3 + 1),
-                        custodyEnds: UnixTime(seconds: 1_800_086_400)))
-            }
-            _ = lane.admit(entries, now: now, instant: instant)
-        }
-
-        /// The next push to leave, and how many seconds it was waited for: a hundred at most.
-        mutating func next() throws -> (push: LaneQueue.Entry, seconds: Int) {
-            var seconds = 0
-            var found = lane.next(at: moment, term: 0).entry
-            while found == nil, seconds < 100 {
-                now = now + .seconds(1)
-                instant += .seconds(1)
-                seconds += 1
-                found = lane.next(at: moment, term: 0).entry
-            }
-            return (try #require(found), seconds)
-        }
-
-        /// - Parameter goesOn: the push goes on in another lane.
-        mutating func answer(_ sent: LaneQueue.Entry, _ answer: Answer, goesOn: Bool = false) {
-            let heard = lane.heard(sent, answer, mayGoOn: goesOn, at: moment, random: 0).heard
-            if goesOn {
-                _ = lane.left(heard)
-                return
-            }
-            var actions = lane.answered(
-                heard, outcome: answer.outcome, at: moment, limits: limits
-            ).actions
-            lane.land(&actions, at: moment)
-        }
-    }
-
     /// A lane whose credential was refused for so long that a minute passes between its probes; more pushes
     /// wait in it.
-    private func refused(_ limits: DeliveryLimits = DeliveryLimits(), origin: UInt64? = nil) throws -> Stage {
-        var stage = Stage(limits)
+    private func refused(_ limits: DeliveryLimits = DeliveryLimits(), origin: UInt64? = nil) throws
+        -> LaneStage
+    {
+        var stage = LaneStage(limits)
         stage.admit(1...3, origin: origin)
         var seconds: [Int] = []
         while seconds.last != 60, seconds.count < 20 {
-            let next = try stage.next()
-            stage.answer(next.push, .badCredential)
+            let next = try stage.probe()
+            stage.answer(.badCredential, next.push)
             seconds.append(next.seconds)
         }
         #expect(seconds.suffix(7) == [1, 2, 4, 8, 16, 32, 60])
@@ -85,36 +33,34 @@ struct ProbePaceTests {
         ])
     func anotherWord(_ answer: Answer, _ goesOn: Bool) throws {
         var stage = try refused()
-        let probe = try stage.next()
+        let probe = try stage.probe()
         #expect(probe.seconds == 60)
-        stage.answer(probe.push, answer, goesOn: goesOn)
-        let second = try stage.next()
+        if goesOn { stage.goOn(answer, probe.push) } else { stage.answer(answer, probe.push) }
+        let second = try stage.probe()
         #expect(second.seconds == 1)
         // What is refused again is asked ever more seldom, as from the beginning.
-        stage.answer(second.push, .badCredential)
-        let third = try stage.next()
+        stage.answer(.badCredential, second.push)
+        let third = try stage.probe()
         #expect(third.seconds == 2)
-        stage.answer(third.push, .accepted)
+        stage.answer(.accepted, third.push)
         #expect(!stage.lane.snapshot(of: sampleLane, []).isHalted)
     }
 
     @Test("One that the service has not looked at does not", arguments: [Answer.notReached, .silence])
     func noWord(_ answer: Answer) throws {
         var stage = try refused()
-        stage.answer(try stage.next().push, answer)
-        let second = try stage.next()
+        stage.answer(answer, try stage.probe().push)
+        let second = try stage.probe()
         #expect(second.seconds == 60)
     }
 
     @Test("Nor does one that blames a target, where so many do that an open lane would halt")
     func manyTargets() throws {
-        var limits = DeliveryLimits()
-        limits.breakerAddresses = 5
-        var stage = try refused(limits)
+        var stage = try refused(changing(DeliveryLimits()) { $0.breakerAddresses = 5 })
         var seconds: [Int] = []
         for _ in 0..<12 {
-            let next = try stage.next()
-            stage.answer(next.push, .badDeviceToken)
+            let next = try stage.probe()
+            stage.answer(.badDeviceToken, next.push)
             seconds.append(next.seconds)
         }
         // Each of them has cost a push.
@@ -123,49 +69,76 @@ struct ProbePaceTests {
 
     @Test("Who comes to a lane of which they were the only origin's does not wait for such probes")
     func another() throws {
-        var limits = DeliveryLimits()
-        limits.breakerAddresses = 5
-        var stage = try refused(limits, origin: 7)
+        var stage = try refused(changing(DeliveryLimits()) { $0.breakerAddresses = 5 }, origin: 7)
         var seconds: [Int] = []
         for _ in 0..<11 {
-            let next = try stage.next()
-            stage.answer(next.push, .badDeviceToken)
+            let next = try stage.probe()
+            stage.answer(.badDeviceToken, next.push)
             seconds.append(next.seconds)
         }
         #expect(seconds == [60, 1, 1, 1, 1, 2, 4, 8, 16, 32, 60])
         stage.admit(100...100, origin: 8)
-        let next = try stage.next()
+        let next = try stage.probe()
         #expect(next.seconds == 1)
     }
 
     @Test("What is refused here takes no probe from a lane that is halted for its targets either")
     func refusedHere() throws {
-        var limits = DeliveryLimits()
-        limits.breakerAddresses = 5
-        var stage = Stage(limits)
+        var stage = LaneStage(changing(DeliveryLimits()) { $0.breakerAddresses = 5 })
         stage.admit(1...60)
-        for _ in 0..<5 { stage.answer(try stage.next().push, .badDeviceToken) }
+        for _ in 0..<5 { stage.answer(.badDeviceToken, try stage.probe().push) }
         #expect(stage.lane.snapshot(of: sampleLane, []).haltedFor == .targets)
         for expected in [1, 2, 4] {
-            let next = try stage.next()
+            let next = try stage.probe()
             #expect(next.seconds == expected)
-            stage.answer(next.push, .badDeviceToken)
+            stage.answer(.badDeviceToken, next.push)
         }
-        let here = try stage.next()
+        let here = try stage.probe()
         #expect(here.seconds == 8)
-        stage.answer(here.push, .badTokenHere)
-        let next = try stage.next()
+        stage.answer(.badTokenHere, here.push)
+        let next = try stage.probe()
         #expect(next.seconds == 1)
         // It gives its turn to another, and does not make probes frequent: each of them costs a push.
-        stage.answer(next.push, .badDeviceToken)
-        #expect(try stage.next().seconds == 16)
+        stage.answer(.badDeviceToken, next.push)
+        #expect(try stage.probe().seconds == 16)
     }
 
     @Test("What our own store kept from its end brings no probe sooner")
     func ownStore() throws {
         var stage = try refused()
-        stage.answer(try stage.next().push, .notKept)
-        let second = try stage.next()
+        stage.answer(.notKept, try stage.probe().push)
+        let second = try stage.probe()
         #expect(second.seconds == 60)
+    }
+}
+
+extension LaneStage {
+    /// - Parameter origin: `nil`: of three.
+    fileprivate mutating func admit(_ numbers: ClosedRange<Int>, origin: UInt64? = nil) {
+        let entries = numbers.map { number in
+            entry(
+                samplePush(
+                    number, origin: origin ?? UInt64(number % 3 + 1),
+                    custodyEnds: UnixTime(seconds: 1_800_086_400)))
+        }
+        admit(entries)
+    }
+
+    /// The next push to leave, and how many seconds it was waited for: a hundred at most.
+    fileprivate mutating func probe() throws -> (push: LaneQueue.Entry, seconds: Int) {
+        var seconds = 0
+        var found = next().entry
+        while found == nil, seconds < 100 {
+            pass(.seconds(1))
+            seconds += 1
+            found = next().entry
+        }
+        return (try #require(found), seconds)
+    }
+
+    /// The push is answered, and goes on in another lane.
+    fileprivate mutating func goOn(_ answer: Answer, _ sent: LaneQueue.Entry) {
+        let heard = lane.heard(sent, answer, mayGoOn: true, at: moment, random: 0).heard
+        _ = lane.left(heard)
     }
 }

@@ -56,8 +56,7 @@ struct ProbeTests {
     @Test("The turn comes to what is parked in the store too", arguments: EngineKind.allCases)
     func parked(_ kind: EngineKind) async throws {
         let provider = Self.service()
-        var limits = DeliveryLimits.haltsAtOnce
-        limits.lanePushes = 4
+        let limits = changing(DeliveryLimits.haltsAtOnce) { $0.lanePushes = 4 }
         try await Rig.run(Depot(kind), .of(provider), limits: limits) { rig in
             try await halt(rig)
             // Memory is full of pushes that cannot prove the credential; the one that can waits in the store.

@@ -103,7 +103,7 @@ struct ReceptionTests {
                 Issue.record("a store without room took a push in, or said no time")
                 return
             }
-            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let key = Names.phone
             let record = Record(key: key, touchedAt: rig.clock.now, body: Secret([1]))
             let unmet = EchoRole.Call(changes: [.put(record, if: .revision(9))])
             let page = EchoRole.Call(pages: [unmet.changes])
@@ -186,8 +186,7 @@ struct ReceptionTests {
 
     @Test("A volatile inbound is given back when nothing of it has room, and not else")
     func givenBack() async throws {
-        var limits = DeliveryLimits()
-        limits.volatilePushes = 2
+        let limits = changing(DeliveryLimits()) { $0.volatilePushes = 2 }
         let idle = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         try await Rig.run(Depot(), .of(idle), limits: limits) { rig in
             let role = MuteRole(now: rig.clock.now)

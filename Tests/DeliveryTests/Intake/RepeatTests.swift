@@ -29,8 +29,7 @@ struct RepeatTests {
     @Test("Repeated after it was settled, a call is answered from the mark", arguments: EngineKind.allCases)
     func settled(_ kind: EngineKind) async throws {
         let provider = ScriptedProvider(Names.fcm) { push in push.address == "t1" ? .accepted : .rejected }
-        var limits = DeliveryLimits()
-        limits.recentOutcomes = 0
+        let limits = changing(DeliveryLimits()) { $0.recentOutcomes = 0 }
         try await Rig.run(Depot(kind), .of(provider), limits: limits) { rig in
             try await rig.expect([.accepted, .known(.rejected)], of: [push(1), push(2)])
             await rig.outbox.ended.wait(for: 2)

@@ -126,11 +126,9 @@ struct ReplyTests {
         let depot = Depot(kind)
         let provider = ScriptedProvider(Names.fcm) { _ in .gone(at: depot.clock.now) }
         try await Rig.run(depot, .of(provider), trace: trace) { rig in
-            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let key = Names.phone
             let touched = depot.clock.now - .seconds(60)
-            _ = try await rig.store.apply([
-                .put(Record(key: key, touchedAt: touched, body: Secret([1])), if: .any)
-            ])
+            try await rig.register(key, touchedAt: touched)
             let reply = try await rig.admit([push(1, record: key, touchedAt: touched)])
             trace.add("replied")
             #expect(reply == [.known(.unregistered)])
@@ -145,11 +143,9 @@ struct ReplyTests {
         let depot = Depot()
         let provider = ScriptedProvider(Names.fcm) { _ in .gone(at: depot.clock.now) }
         try await Rig.run(depot, .of(provider)) { rig in
-            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let key = Names.phone
             let touched = depot.clock.now - .seconds(60)
-            _ = try await rig.store.apply([
-                .put(Record(key: key, touchedAt: touched, body: Secret([1])), if: .any)
-            ])
+            try await rig.register(key, touchedAt: touched)
             rig.outbox.set { $0.settle = .unavailable }
             async let reply = rig.admit([push(1, record: key, touchedAt: touched)])
             await provider.waitForSent(1)

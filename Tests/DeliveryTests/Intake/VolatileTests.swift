@@ -39,14 +39,8 @@ struct VolatileTests {
     func retries(_ asked: Duration?) async throws {
         let depot = Depot()
         let begin = depot.clock.now
-        let tries = Mutex(0)
-        let provider = ScriptedProvider(Names.fcm) { _ in
-            let first = tries.withLock { count in
-                count += 1
-                return count == 1
-            }
-            return first ? .busy(asked) : .accepted
-        }
+        let first = Once()
+        let provider = ScriptedProvider(Names.fcm) { _ in first.take() ? .busy(asked) : .accepted }
         try await Rig.run(depot, .of(provider)) { rig in
             rig.admitVolatile([1])
             await provider.waitForSent(1)
@@ -129,8 +123,7 @@ struct VolatileTests {
     @Test("Durable pushes are parked, volatile ones are not, and all are sent")
     func bothKinds() async throws {
         let depot = Depot()
-        var limits = DeliveryLimits()
-        limits.lanePushes = 4
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 4 }
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         try await Rig.run(depot, .of(provider), limits: limits) { rig in
             rig.admitVolatile(101...120)
@@ -236,8 +229,7 @@ struct VolatileStopTests {
     @Test("A graceful stop sends what was admitted before it ends; durable pushes go back to the store")
     func drains() async throws {
         let depot = Depot()
-        var limits = DeliveryLimits()
-        limits.lanePushes = 4
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 4 }
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         try await Rig.run(depot, .of(provider), limits: limits) { rig in
             rig.admitVolatile(101...120)
@@ -254,14 +246,8 @@ struct VolatileStopTests {
 
     @Test("A push whose next attempt is further off than the drain is tried once more at the stop")
     func lastAttempt() async throws {
-        let tries = Mutex(0)
-        let provider = ScriptedProvider(Names.fcm) { _ in
-            let number = tries.withLock { count in
-                count += 1
-                return count
-            }
-            return number == 1 ? .busy(.seconds(300)) : .accepted
-        }
+        let first = Once()
+        let provider = ScriptedProvider(Names.fcm) { _ in first.take() ? .busy(.seconds(300)) : .accepted }
         try await Rig.run(Depot(), .of(provider)) { rig in
             rig.admitVolatile([1])
             await provider.waitForSent(1)
@@ -275,13 +261,9 @@ struct VolatileStopTests {
     func retryWhileDraining() async throws {
         let depot = Depot()
         let gate = AwaitedCount()
-        let tries = Mutex(0)
+        let first = Once()
         let provider = ScriptedProvider(Names.fcm) { _ in
-            let number = tries.withLock { count in
-                count += 1
-                return count
-            }
-            if number == 1 { return .busy() }
+            if first.take() { return .busy() }
             await gate.wait(for: 1)
             return .accepted
         }
@@ -319,15 +301,11 @@ struct VolatileStopTests {
 
     @Test("A halted lane does not wait at a stop")
     func halted() async throws {
-        let tries = Mutex(0)
+        let first = Once()
         let halted = Bell()
         let provider = ScriptedProvider(Names.fcm) { _ in
-            let isFirst = tries.withLock { tries in
-                tries += 1
-                return tries == 1
-            }
             // The slot is free before the lane has read the answer: one more may be under way by then.
-            if !isFirst { await halted.waitThroughCancellation() }
+            if !first.take() { await halted.waitThroughCancellation() }
             return .badCredential
         }
         try await Rig.run(Depot(), .of(provider), limits: .haltsAtOnce) { rig in
@@ -343,14 +321,8 @@ struct VolatileStopTests {
 
     @Test("A lane that a reload replaces sends its own volatile pushes, retries included")
     func reload() async throws {
-        let tries = Mutex(0)
-        let old = ScriptedProvider(Names.fcm) { _ in
-            let number = tries.withLock { count in
-                count += 1
-                return count
-            }
-            return number == 1 ? .busy() : .accepted
-        }
+        let first = Once()
+        let old = ScriptedProvider(Names.fcm) { _ in first.take() ? .busy() : .accepted }
         let new = ScriptedProvider(Names.fcm) { _ in .accepted }
         try await Rig.run(Depot(), .of(old)) { rig in
             rig.admitVolatile([1])

@@ -11,7 +11,7 @@ struct WithholdingTests {
         var withheld: [Int] = []
     }
 
-    private let record = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+    private let record = Names.phone
 
     /// One push of each origin, numbered from there on.
     private func pushes(_ origins: [String], from first: Int) -> [Push] {

@@ -39,92 +39,28 @@ struct BooksTests {
         }
     }
 
-    /// A lane, and what it told.
-    private struct Stage {
-        var lane: LaneState
-        var now = UnixTime(seconds: 1_800_000_000)
-        var instant = ContinuousClock.now
-        let limits: DeliveryLimits
-
-        init(_ limits: DeliveryLimits = DeliveryLimits()) {
-            self.limits = limits
-            lane = LaneState(limits: limits)
-        }
-
-        var moment: LaneMoment {
-            LaneMoment(now: now, instant: instant, clock: .init(wall: now, judged: now, isDoubted: false))
-        }
-
-        mutating func pass(_ span: Duration) -> LaneState.Actions {
-            now = now + span
-            instant += span
-            return lane.tick(at: moment, seconds: 0.1, isLeased: true)
-        }
-
-        mutating func admit(_ numbers: ClosedRange<Int>, to address: String? = nil) {
-            let entries = numbers.map { number in
-                var push = samplePush(
-                    number, origin: UInt64(number % 5), custodyEnds: UnixTime(seconds: 1_800_000_800))
-                if let address {
-                    push = push.addressed(to: address)
-                }
-                var made = entry(push)
-                made.firstWord = LaneQueue.FirstWord(.badDeviceToken, in: Names.apns)
-                return made
-            }
-            _ = lane.admit(entries, now: now, instant: instant)
-        }
-
-        mutating func send() throws -> LaneQueue.Entry {
-            let sent = lane.next(at: moment, term: 0).entry
-            return try #require(sent)
-        }
-
-        /// Takes an answer by the lane's way back, and the push by that exit.
-        mutating func leave(_ sent: LaneQueue.Entry, by exit: Exit) -> LaneState.Actions {
-            var (heard, actions) = lane.heard(
-                sent, exit.answer, mayGoOn: exit.goesOn, at: moment, random: 0)
-            if exit.goesOn || exit == .endsByFirstWord {
-                actions.join(lane.left(heard))
-            } else {
-                actions.join(
-                    lane.answered(
-                        heard, outcome: exit.answer.outcome, at: moment, limits: limits,
-                        withdrawal: { _ in exit == .withdrawn ? [] : nil }
-                    ).actions)
-                lane.land(&actions, at: moment)
-            }
-            return actions
-        }
-    }
-
     @Test("Whatever becomes of a push, an answer ends a silence, and tells so", arguments: Exit.allCases)
     func silence(_ exit: Exit) throws {
-        var stage = Stage()
+        var stage = LaneStage()
         stage.admit(1...200)
         for _ in 0..<20 {
-            let sent = try stage.send()
-            let (heard, _) = stage.lane.heard(
-                sent, .silence, mayGoOn: false, at: stage.moment, random: .max)
-            var actions = stage.lane.answered(
-                heard, outcome: Answer.silence.outcome, at: stage.moment, limits: stage.limits
-            ).actions
-            stage.lane.land(&actions, at: stage.moment)
+            let sent = try stage.sent()
+            stage.answer(.silence, sent, random: .max)
         }
         var told: [Reach.News] = []
         for _ in 0..<70 where told.isEmpty {
-            let news = stage.pass(.seconds(1)).reach
+            let news = stage.tick(after: .seconds(1)).reach
             if news != .none { told.append(news) }
         }
         #expect(told == [.unanswered])
-        let sent = try stage.send()
-        let second = stage.lane.next(at: stage.moment, term: 0).entry
+        let sent = try stage.sent()
+        let second = stage.next().entry
         #expect(second == nil, "one push at a time is tried")
         let actions = stage.leave(sent, by: exit)
         #expect(actions.reach == .over)
         let lane = stage.lane.snapshot(of: sampleLane, [])
         #expect(!lane.isUnanswered && lane.inFlight == 0)
-        for _ in 0..<10 { _ = try stage.send() }
+        for _ in 0..<10 { _ = try stage.sent() }
     }
 
     @Test("What is put off for less than wall time can tell is not due at once")
@@ -141,59 +77,56 @@ struct BooksTests {
 
     @Test("Whatever becomes of a push, its request is under way no more", arguments: Exit.allCases)
     func underWay(_ exit: Exit) throws {
-        var stage = Stage()
+        var stage = LaneStage()
         let window = stage.limits.addressWindow
         stage.admit(1...100, to: "phone")
         var sent: [LaneQueue.Entry] = []
-        for _ in 0..<window { sent.append(try stage.send()) }
-        let next = stage.lane.next(at: stage.moment, term: 0).entry
+        for _ in 0..<window { sent.append(try stage.sent()) }
+        let next = stage.next().entry
         #expect(next == nil, "no more to one address")
         #expect(stage.lane.snapshot(of: sampleLane, []).inFlight == window)
         // Two alone: as many faults of a credential as halt no lane.
-        for entry in sent.prefix(2) { _ = stage.leave(entry, by: exit) }
+        for entry in sent.prefix(2) { stage.leave(entry, by: exit) }
         #expect(stage.lane.snapshot(of: sampleLane, []).inFlight == window - 2)
         // Nor may what the first two were answered keep the others from having been asked.
-        for entry in sent.dropFirst(2) { _ = stage.leave(entry, by: .accepted) }
+        for entry in sent.dropFirst(2) { stage.leave(entry, by: .accepted) }
         #expect(stage.lane.snapshot(of: sampleLane, []).inFlight == 0)
-        _ = stage.pass(.seconds(61))
-        _ = try stage.send()
+        stage.tick(after: .seconds(61))
+        _ = try stage.sent()
     }
 
     @Test(
         "Whatever becomes of a push that the service has looked at, a slowed lane goes on",
         arguments: Exit.allCases)
     func slowed(_ exit: Exit) throws {
-        var limits = DeliveryLimits()
-        limits.throttleRefusals = 3
-        var stage = Stage(limits)
+        var stage = LaneStage(changing(DeliveryLimits()) { $0.throttleRefusals = 3 })
         stage.admit(1...500)
         var pace: [LaneState.PaceChange] = []
-        for _ in 0..<3 { pace.append(stage.leave(try stage.send(), by: .busy).pace) }
+        for _ in 0..<3 { pace.append(stage.leave(try stage.sent(), by: .busy).pace) }
         #expect(pace.last == .slowed)
         for _ in 0..<3 {
-            _ = stage.pass(.milliseconds(100))
-            _ = stage.leave(try stage.send(), by: exit)
+            stage.tick(after: .milliseconds(100))
+            stage.leave(try stage.sent(), by: exit)
             if exit == .strayFault || exit == .endsByFirstWord { break }
         }
-        _ = stage.pass(.milliseconds(100))
+        stage.tick(after: .milliseconds(100))
         var leave = 0
-        while leave < 100, stage.lane.next(at: stage.moment, term: 0).entry != nil { leave += 1 }
+        while leave < 100, stage.next().entry != nil { leave += 1 }
         #expect(leave == (exit.isDealtWith ? 8 : 1))
     }
 
     @Test("Until it is known that a push does not go on, it blames no target; then it does")
     func undecided() throws {
-        var limits = DeliveryLimits()
-        limits.breakerAddresses = 5
-        var stage = Stage(limits)
+        let limits = changing(DeliveryLimits()) { $0.breakerAddresses = 5 }
+        var stage = LaneStage(limits)
         stage.admit(1...100)
         for _ in 0..<20 {
-            let actions = stage.leave(try stage.send(), by: .elsewhere)
+            let actions = stage.leave(try stage.sent(), by: .elsewhere)
             #expect(actions.breaker == .none)
         }
         var changes: [Breaker.Change] = []
         for _ in 0..<5 {
-            let sent = try stage.send()
+            let sent = try stage.sent()
             var (heard, actions) = stage.lane.heard(
                 sent, .badDeviceToken, mayGoOn: true, at: stage.moment, random: 0)
             #expect(actions.breaker == .none)
@@ -242,5 +175,45 @@ struct BooksTests {
             let lane = try rig.lane()
             #expect(lane.isHalted && lane.inFlight == 0)
         }
+    }
+}
+
+extension LaneStage {
+    @discardableResult
+    fileprivate mutating func tick(after span: Duration) -> LaneState.Actions {
+        pass(span)
+        return lane.tick(at: moment, seconds: 0.1, isLeased: true)
+    }
+
+    fileprivate mutating func admit(_ numbers: ClosedRange<Int>, to address: String? = nil) {
+        let entries = numbers.map { number in
+            var push = samplePush(
+                number, origin: UInt64(number % 5), custodyEnds: UnixTime(seconds: 1_800_000_800))
+            if let address {
+                push = push.addressed(to: address)
+            }
+            var made = entry(push)
+            made.firstWord = LaneQueue.FirstWord(.badDeviceToken, in: Names.apns)
+            return made
+        }
+        admit(entries)
+    }
+
+    /// Takes an answer by the lane's way back, and the push by that exit.
+    @discardableResult
+    fileprivate mutating func leave(_ sent: LaneQueue.Entry, by exit: BooksTests.Exit) -> LaneState.Actions {
+        var (heard, actions) = lane.heard(
+            sent, exit.answer, mayGoOn: exit.goesOn, at: moment, random: 0)
+        if exit.goesOn || exit == .endsByFirstWord {
+            actions.join(lane.left(heard))
+        } else {
+            actions.join(
+                lane.answered(
+                    heard, outcome: exit.answer.outcome, at: moment, limits: limits,
+                    withdrawal: { _ in exit == .withdrawn ? [] : nil }
+                ).actions)
+            lane.land(&actions, at: moment)
+        }
+        return actions
     }
 }

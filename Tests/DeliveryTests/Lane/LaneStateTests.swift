@@ -4,61 +4,6 @@ import Testing
 
 @testable import Delivery
 
-/// A lane that a test tells events.
-private struct Stage {
-    var lane: LaneState
-    var now = UnixTime(seconds: 1_800_000_000)
-    var instant = ContinuousClock.now
-    let limits: DeliveryLimits
-
-    init(_ limits: DeliveryLimits) {
-        self.limits = limits
-        lane = LaneState(limits: limits)
-    }
-
-    var moment: LaneMoment {
-        LaneMoment(
-            now: now, instant: instant, clock: .init(wall: now, judged: now, isDoubted: false))
-    }
-
-    mutating func pass(_ span: Duration) {
-        now = now + span
-        instant += span
-    }
-
-    mutating func admit(_ entries: [LaneQueue.Entry]) -> LaneState.Actions {
-        lane.admit(entries, now: now, instant: instant)
-    }
-
-    mutating func next(isLeased: Bool = true) -> (entry: LaneQueue.Entry?, actions: LaneState.Actions) {
-        lane.next(at: moment, term: isLeased ? 0 : nil)
-    }
-
-    /// What leaves now.
-    mutating func sent() throws -> LaneQueue.Entry {
-        let entry = next().entry
-        return try #require(entry)
-    }
-
-    mutating func answer(
-        _ answer: Answer, _ entry: LaneQueue.Entry, random: UInt64 = 0
-    ) -> LaneState.Actions {
-        var (heard, actions) = lane.heard(entry, answer, mayGoOn: false, at: moment, random: random)
-        actions.join(lane.answered(heard, outcome: answer.outcome, at: moment, limits: limits).actions)
-        lane.land(&actions, at: moment)
-        return actions
-    }
-}
-
-extension LaneState {
-    /// The store has heard all that it is told, and says that it is ours.
-    mutating func land(_ actions: inout Actions, at moment: LaneMoment) {
-        for again in actions.settle.compactMap(\.again) {
-            actions.join(comeBack(again.entry, isOurs: true, now: moment.now, instant: moment.instant))
-        }
-    }
-}
-
 @Suite("What a lane decides")
 struct LaneStateTests {
     /// A push that stands in memory only.
@@ -99,8 +44,8 @@ struct LaneStateTests {
     func fullShelf(_ isLeased: Bool) {
         var limits = DeliveryLimits()
         (limits.lanePushes, limits.volatilePushes, limits.destinationWindow) = (5, 1, 1)
-        var stage = Stage(limits)
-        _ = stage.admit((1...5).map(pigeon))
+        var stage = LaneStage(limits)
+        stage.admit((1...5).map(pigeon))
         let sent = stage.next(isLeased: isLeased)
         #expect(sent.entry != nil)
         // One is under way, and no more may be: of the others one finds room on the shelf.
@@ -113,8 +58,8 @@ struct LaneStateTests {
     func drivenOut() throws {
         var limits = DeliveryLimits()
         (limits.lanePushes, limits.volatilePushes) = (2, 1)
-        var stage = Stage(limits)
-        _ = stage.admit([owed(1, origin: 2)])
+        var stage = LaneStage(limits)
+        stage.admit([owed(1, origin: 2)])
         let first = try stage.sent()
         let others = stage.admit([plain(2), plain(3), plain(4)])
         #expect(others.volatileDropped == 0 && stage.lane.inMemory == 3)
@@ -127,12 +72,10 @@ struct LaneStateTests {
 
     @Test("A halt for targets ends with an answer whose push comes back of an origin that nobody knew")
     func reopened() throws {
-        var limits = DeliveryLimits()
-        limits.breakerAddresses = 2
-        var stage = Stage(limits)
-        _ = stage.admit([owed(1, origin: 2)])
+        var stage = LaneStage(changing(DeliveryLimits()) { $0.breakerAddresses = 2 })
+        stage.admit([owed(1, origin: 2)])
         let first = try stage.sent()
-        _ = stage.admit([owed(2), owed(3)])
+        stage.admit([owed(2), owed(3)])
         for change in [Breaker.Change.none, .halted(.targets)] {
             let sent = try stage.sent()
             let actions = stage.answer(.badDeviceToken, sent)
@@ -145,15 +88,15 @@ struct LaneStateTests {
 
     @Test("Beside others that are accepted all the time a push is sent less and less often")
     func rests() throws {
-        var stage = Stage(DeliveryLimits())
-        _ = stage.admit([owed(1)])
+        var stage = LaneStage()
+        stage.admit([owed(1)])
         var sent: [Int] = []
         var left: Settler.Item?
         for tick in 0..<6_000 where left == nil {
             stage.pass(.milliseconds(100))
             _ = stage.lane.tick(at: stage.moment, seconds: 0.1, isLeased: true)
             // One of the others has its answer.
-            _ = stage.answer(.accepted, owed(2))
+            stage.answer(.accepted, owed(2))
             guard let taken = stage.next().entry else { continue }
             sent.append(tick)
             let actions = stage.answer(.badCredential, taken, random: .max)
@@ -172,19 +115,19 @@ struct LaneStateTests {
 
     @Test("A lease that ran out gives back what is durable, and one that was renewed what came before it")
     func lease() {
-        var stage = Stage(DeliveryLimits())
-        _ = stage.admit([owed(1), plain(2), owed(3)])
+        var stage = LaneStage()
+        stage.admit([owed(1), plain(2), owed(3)])
         let without = stage.next(isLeased: false)
         #expect(without.entry?.push.custody == .volatile && without.actions.ranOut == 2)
-        _ = stage.admit([owed(4)])
+        stage.admit([owed(4)])
         let renewed = stage.lane.next(at: stage.moment, term: 1)
         #expect(renewed.entry == nil && renewed.actions.settle.count == 1 && renewed.actions.ranOut == 0)
     }
 
     @Test("A lane that stops keeps what is volatile for as long as it may, and takes nothing more in")
     func stops() {
-        var stage = Stage(DeliveryLimits())
-        _ = stage.admit([owed(1), plain(2), plain(3)])
+        var stage = LaneStage()
+        stage.admit([owed(1), plain(2), plain(3)])
         let until = stage.instant + .seconds(10)
         let stopped = stage.lane.stop(drainUntil: until, now: stage.now)
         #expect(stopped.settle.count == 1 && stage.lane.isStopping)

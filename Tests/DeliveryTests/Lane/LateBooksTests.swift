@@ -5,80 +5,31 @@ import Testing
 
 @testable import Delivery
 
-/// A lane that a test tells events.
-private struct Stage {
-    var lane: LaneState
-    let limits: DeliveryLimits
-    var now = UnixTime(seconds: 1_800_000_000)
-    var instant = ContinuousClock.now
-
-    init(isProven: Bool = true) {
-        var limits = DeliveryLimits()
-        limits.breakerAddresses = 5
-        self.limits = limits
-        lane = LaneState(limits: limits, isProven: isProven)
-    }
-
-    var moment: LaneMoment {
-        LaneMoment(now: now, instant: instant, clock: .init(wall: now, judged: now, isDoubted: false))
-    }
-
-    mutating func admit(_ pushes: [OwedPush]) {
-        _ = lane.admit(pushes.map { entry($0) }, now: now, instant: instant)
-    }
-
-    /// How many leave now.
-    mutating func leave() -> Int {
-        var count = 0
-        while lane.next(at: moment, term: 0).entry != nil { count += 1 }
-        return count
-    }
-
-    mutating func pass(_ span: Duration) {
-        now = now + span
-        instant += span
-        _ = lane.tick(at: moment, seconds: 1, isLeased: true)
-    }
-
-    /// Sends the next push, and gives its request up.
-    mutating func giveUp() throws -> LaneQueue.Entry {
-        let next = lane.next(at: moment, term: 0).entry
-        let sent = try #require(next)
-        let (heard, _) = lane.heard(sent, .silence, mayGoOn: false, at: moment, random: .max)
-        _ = lane.answered(heard, outcome: Answer.silence.outcome, at: moment, limits: limits)
-        return sent
-    }
-
-    mutating func hearLate(
-        _ answer: Answer, of entry: LaneQueue.Entry, goesOn: Bool = false
-    ) -> LaneState.Actions {
-        lane.heardLate(
-            entry, answer, outcome: goesOn ? nil : answer.outcome, at: moment, random: 0, limits: limits
-        ).actions
-    }
-}
-
 /// What a lane learns by an answer that comes late, and what it does not (decision 0077).
 @Suite("A lane's books of late answers", .timeLimit(.minutes(30)))
 struct LateBooksTests {
+    private static func stage(isProven: Bool = true) -> LaneStage {
+        LaneStage(changing(DeliveryLimits()) { $0.breakerAddresses = 5 }, isProven: isProven)
+    }
+
     private func owed(_ number: Int) -> OwedPush {
         samplePush(number, origin: UInt64(number % 5), custodyEnds: UnixTime(seconds: 1_800_000_800))
     }
 
     @Test("What was given up is under way no more: its late answer makes no room at its phone")
     func phone() throws {
-        var stage = Stage()
+        var stage = Self.stage()
         stage.admit((1...100).map { owed($0).addressed(to: "phone") })
         let late = try stage.giveUp()
         #expect(stage.leave() == stage.limits.addressWindow)
         _ = stage.hearLate(.busy(), of: late)
-        stage.pass(.seconds(1))
+        stage.tick(after: .seconds(1))
         #expect(stage.leave() == 0)
     }
 
     @Test("Nor at the authority that its push names, but for the one that every word opens there")
     func authority() throws {
-        var stage = Stage()
+        var stage = Self.stage()
         let pigeons = (1...100).map { number in
             owed(number).carrying(
                 ProviderMessage(
@@ -91,13 +42,13 @@ struct LateBooksTests {
         // A silence halves what may be under way.
         #expect(stage.leave() == stage.limits.destinationWindow / 2)
         _ = stage.hearLate(.busy(), of: late)
-        stage.pass(.seconds(1))
+        stage.tick(after: .seconds(1))
         #expect(stage.leave() == 1)
     }
 
     @Test("A late word about a token that may be the other environment's blames no target, and others do")
     func elsewhere() throws {
-        var stage = Stage()
+        var stage = Self.stage()
         stage.admit((1...20).map(owed))
         for isElsewhere in [true, false] {
             var changes: [Breaker.Change] = []
@@ -114,14 +65,13 @@ struct LateBooksTests {
 
     @Test("What the store gave out under another name before its end came is ended under that name")
     func claimed() throws {
-        var stage = Stage()
+        var stage = Self.stage()
         stage.admit([owed(1)])
         let late = try stage.giveUp()
         let told = stage.hearLate(.accepted, of: late).settle
         #expect(told.map(\.settlement.push.epoch) == [1])
         // The claim was on its way.
-        let actions = stage.lane.admit(
-            [entry(late.push.givenOut())], now: stage.now, instant: stage.instant)
+        let actions = stage.admit([entry(late.push.givenOut())])
         #expect(actions.settle.map(\.settlement.push.epoch) == [2])
         #expect(actions.settle.allSatisfy { $0.settlement.step == .settle })
         #expect(stage.leave() == 0)
@@ -129,12 +79,11 @@ struct LateBooksTests {
 
     @Test("So is one whose repeat was answered at the same moment", arguments: [true, false])
     func atOnce(_ isAccepted: Bool) throws {
-        var stage = Stage()
+        var stage = Self.stage()
         stage.admit([owed(1)])
         let late = try stage.giveUp()
         stage.admit([late.push.givenOut()])
-        let sent = stage.lane.next(at: stage.moment, term: 0).entry
-        let again = try #require(sent)
+        let again = try stage.sent()
         let answer = isAccepted ? Answer.accepted : .busy()
         let (heard, _) = stage.lane.heard(again, answer, mayGoOn: false, at: stage.moment, random: 0)
         _ = stage.hearLate(.accepted, of: late)
@@ -147,7 +96,7 @@ struct LateBooksTests {
 
     @Test("A registration that is spared when the word comes late is told like any other")
     func spared() throws {
-        var stage = Stage(isProven: false)
+        var stage = Self.stage(isProven: false)
         stage.admit([owed(1)])
         let late = try stage.giveUp()
         let actions = stage.hearLate(.badDeviceToken, of: late)
@@ -185,23 +134,46 @@ struct LateBooksTests {
     }
 }
 
+extension LaneStage {
+    fileprivate mutating func admit(_ pushes: [OwedPush]) { admit(pushes.map { entry($0) }) }
+
+    /// How many leave now.
+    fileprivate mutating func leave() -> Int {
+        var count = 0
+        while next().entry != nil { count += 1 }
+        return count
+    }
+
+    fileprivate mutating func tick(after span: Duration) {
+        pass(span)
+        _ = lane.tick(at: moment, seconds: 1, isLeased: true)
+    }
+
+    /// Sends the next push, and gives its request up.
+    fileprivate mutating func giveUp() throws -> LaneQueue.Entry {
+        let sent = try sent()
+        let (heard, _) = lane.heard(sent, .silence, mayGoOn: false, at: moment, random: .max)
+        _ = lane.answered(heard, outcome: Answer.silence.outcome, at: moment, limits: limits)
+        return sent
+    }
+
+    fileprivate mutating func hearLate(
+        _ answer: Answer, of entry: LaneQueue.Entry, goesOn: Bool = false
+    ) -> LaneState.Actions {
+        lane.heardLate(
+            entry, answer, outcome: goesOn ? nil : answer.outcome, at: moment, random: 0, limits: limits
+        ).actions
+    }
+}
+
 extension OwedPush {
     /// The same, of unknown fate once, as a claim brings it.
     fileprivate func givenOut() -> OwedPush {
-        OwedPush(
-            id: id, row: row, lane: lane, pushClass: pushClass, origin: origin, record: record,
-            touchedAt: touchedAt, notBefore: notBefore, custodyEnds: custodyEnds,
-            attempt: attempts.andOneUnknown().stored, epoch: epoch + 1, mark: mark, instance: instance,
-            message: message)
+        with(attempt: attempts.andOneUnknown().stored, epoch: epoch + 1)
     }
 
     /// The same, with another message.
-    func carrying(_ message: ProviderMessage) -> OwedPush {
-        OwedPush(
-            id: id, row: row, lane: lane, pushClass: pushClass, origin: origin, record: record,
-            touchedAt: touchedAt, notBefore: notBefore, custodyEnds: custodyEnds,
-            attempt: attempts.stored, epoch: epoch, mark: mark, instance: instance, message: message)
-    }
+    func carrying(_ message: ProviderMessage) -> OwedPush { with(message: message) }
 
     /// The same, to another address.
     func addressed(to address: String) -> OwedPush {

@@ -80,8 +80,7 @@ struct RetryTests {
     func custodyBetweenTicks() async throws {
         let depot = Depot()
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
-        var limits = DeliveryLimits()
-        limits.tick = .seconds(60)
+        let limits = changing(DeliveryLimits()) { $0.tick = .seconds(60) }
         try await Rig.run(depot, .of(provider), limits: limits) { rig in
             try await rig.owe([push(1, custodyEnds: depot.clock.now + .seconds(3)), push(2)])
             await rig.pass(.seconds(4), step: .seconds(4))
@@ -96,8 +95,7 @@ struct RetryTests {
     func custodyWaiting() async throws {
         let depot = Depot()
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
-        var limits = DeliveryLimits()
-        limits.lanePushes = 4
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 4 }
         try await Rig.run(depot, .of(provider), limits: limits) { rig in
             let ends = depot.clock.now + .seconds(5)
             try await rig.owe((1...10).map { push($0, custodyEnds: ends) })
@@ -133,8 +131,7 @@ struct RetryTests {
         let provider = ScriptedProvider(Names.fcm) { push in
             push.address == "t1" && push.attempt < 2 ? .busy(.seconds(3)) : .accepted
         }
-        var limits = DeliveryLimits()
-        limits.lanePushes = 1
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 1 }
         try await Rig.run(Depot(kind), .of(provider), limits: limits) { rig in
             try await rig.expect([.known(.retry)], of: [push(1)])
             await rig.outbox.retried.wait(for: 1)
@@ -158,8 +155,7 @@ struct RetryTests {
         let provider = ScriptedProvider(Names.fcm, slots: 0) { push in
             push.address == "t1" ? .busy(.seconds(600)) : .accepted
         }
-        var limits = DeliveryLimits()
-        limits.lanePushes = 4
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 4 }
         try await Rig.run(Depot(), .of(provider), limits: limits) { rig in
             try await rig.owe([push(1)])
             provider.grant(1)

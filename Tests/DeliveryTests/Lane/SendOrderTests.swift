@@ -11,8 +11,7 @@ struct SendOrderTests {
         "A call leaves next, with twenty thousand parked and the memory full", arguments: EngineKind.allCases)
     func urgent(_ kind: EngineKind) async throws {
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
-        var limits = DeliveryLimits()
-        limits.lanePushes = 512
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 512 }
         // SQLite in a debug build: a tenth of it shows the same.
         let count = kind == .memory ? 20_000 : 2_000
         let other = ScriptedProvider(Names.otherAPNs) { _ in .accepted }
@@ -90,8 +89,7 @@ struct SendOrderTests {
     func deadLane() async throws {
         let dead = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         let alive = ScriptedProvider(Names.apns) { _ in .accepted }
-        var limits = DeliveryLimits()
-        limits.lanePushes = 64
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 64 }
         try await Rig.run(Depot(), .of(dead, alive), limits: limits) { rig in
             try await rig.owe((1...500).map { push($0) })
             for number in 1_000..<1_050 {
@@ -107,8 +105,7 @@ struct SendOrderTests {
         arguments: EngineKind.allCases)
     func parkedOrder(_ kind: EngineKind) async throws {
         let depot = Depot(kind)
-        var limits = DeliveryLimits()
-        limits.lanePushes = 64
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 64 }
         let still = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         try await Rig.run(depot, .of(still), limits: limits) { rig in
             var pushes: [Push] = []
@@ -152,8 +149,7 @@ struct SendOrderTests {
         let provider = ScriptedProvider(Names.fcm, slots: 8) { push in
             push.pushClass == .urgent ? .accepted : .busy(.seconds(3))
         }
-        var limits = DeliveryLimits()
-        limits.lanePushes = 8
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 8 }
         try await Rig.run(Depot(), .of(provider), limits: limits) { rig in
             try await rig.owe((1...8).map { push($0) })
             await rig.outbox.retried.wait(for: 8)

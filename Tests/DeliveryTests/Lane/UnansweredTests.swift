@@ -178,9 +178,8 @@ struct UnansweredTests {
             push.address == "t1" && push.attempt == 1 ? .accepted : .gone(at: touched - .seconds(60))
         }
         try await Rig.run(depot, .of(provider)) { rig in
-            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
-            let record = Record(key: key, touchedAt: touched, body: Secret([1]))
-            _ = try await rig.store.apply([.put(record, if: .any)])
+            let key = Names.phone
+            try await rig.register(key, touchedAt: touched)
             try await rig.expect([.known(.retry)], of: [push(1, record: key, touchedAt: touched)])
             try await rig.expect([.known(.retry)], of: [push(2, record: key, touchedAt: touched)])
             await rig.pass(.seconds(60))

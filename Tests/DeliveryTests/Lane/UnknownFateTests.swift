@@ -102,7 +102,7 @@ struct UnknownFateTests {
             let (word, depot) = (AwaitedCount(), Depot())
             let provider = late(answer, after: word)
             try await Rig.run(depot, .of(provider)) { rig in
-                let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+                let key = Names.phone
                 let touched = depot.clock.now
                 _ = try await rig.store.apply(
                     [.put(Record(key: key, touchedAt: touched, body: Secret([1])), if: .any)])

@@ -134,8 +134,7 @@ struct LeaseTests {
         arguments: EngineKind.allCases)
     func killed(_ kind: EngineKind) async throws {
         let depot = Depot(kind)
-        var limits = DeliveryLimits()
-        limits.lanePushes = 16
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 16 }
         let first = ScriptedProvider(Names.fcm, slots: 4) { _ in .accepted }
         let accepted = (1...100).map { push($0) }
         try await Rig.run(depot, .of(first), limits: limits) { rig in

@@ -9,8 +9,7 @@ import Testing
 struct SharedStoreTests {
     /// A lease that no machine is so slow as to outlast: a server's clock goes on while the test's stands.
     private static var limits: DeliveryLimits {
-        var limits = DeliveryLimits()
-        limits.aliveFor = .seconds(600)
+        let limits = changing(DeliveryLimits()) { $0.aliveFor = .seconds(600) }
         return limits
     }
 
@@ -101,8 +100,7 @@ struct SharedStoreTests {
     @Test("Parked pushes of a living process make nobody else ask the store again and again")
     func foreignBacklog() async throws {
         let depot = Depot()
-        var limits = DeliveryLimits()
-        limits.lanePushes = 16
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 16 }
         let stuck = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         let idle = ScriptedProvider(Names.fcm) { _ in .accepted }
         try await Fleet.run(depot, [.of(stuck), .of(idle)], limits: limits) { rigs in
@@ -145,8 +143,7 @@ struct SharedStoreTests {
     @Test("What was put off here and is another's by now hides nothing that waits here")
     func putOffElsewhere() async throws {
         let depot = Depot()
-        var limits = DeliveryLimits()
-        limits.lanePushes = 2
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 2 }
         let gate = AwaitedCount()
         let mine = ScriptedProvider(Names.fcm, slots: 1) { push in
             if push.address != "t1" { await gate.wait(for: 1) }

@@ -8,43 +8,37 @@ import Testing
 struct LaneRoundTests {
     let now = UnixTime(seconds: 1_000)
 
-    private func drain(_ queue: inout LaneQueue) -> [Int64] {
-        var rows: [Int64] = []
-        while let entry = queue.take() { rows.append(entry.push.row) }
-        return rows
-    }
-
     @Test("Holders take turns, and within a holder's turns its phones do, each in order of coming")
     func turns() {
         var queue = LaneQueue(limit: 100)
         for (row, origin, phone) in [
             (1, 1, "a"), (2, 1, "a"), (3, 1, "a"), (4, 1, "b"), (5, 2, "c"), (6, 2, "c"), (7, 1, "c")
         ] {
-            _ = queue.admit(entry(samplePush(row, origin: UInt64(origin), phone: phone)), now: now)
+            queue.admit(samplePush(row, origin: UInt64(origin), phone: phone), now: now)
         }
-        #expect(drain(&queue) == [1, 5, 4, 6, 7, 2, 3])
+        #expect(queue.drain() == [1, 5, 4, 6, 7, 2, 3])
     }
 
     @Test("A holder's thousand phones are one turn of a thousand")
     func manyPhones() {
         var queue = LaneQueue(limit: 2_000)
-        for row in 1...1_000 { _ = queue.admit(entry(samplePush(row)), now: now) }
-        _ = queue.admit(entry(samplePush(1_001, origin: 2)), now: now)
+        for row in 1...1_000 { queue.admit(samplePush(row), now: now) }
+        queue.admit(samplePush(1_001, origin: 2), now: now)
         #expect([queue.take()?.push.row, queue.take()?.push.row] == [1, 1_001])
-        #expect(drain(&queue) == (2...1_000).map(Int64.init))
+        #expect(queue.drain() == (2...1_000).map(Int64.init))
     }
 
     @Test("In a full queue the fullest phone of the fullest holder makes room, and a holder's own phone else")
     func room() {
         var queue = LaneQueue(limit: 6)
         for (row, phone) in [(1, "a"), (2, "b"), (3, "b"), (4, "b"), (5, "c")] {
-            _ = queue.admit(entry(samplePush(row, phone: phone)), now: now)
+            queue.admit(samplePush(row, phone: phone), now: now)
         }
-        _ = queue.admit(entry(samplePush(6, origin: 2, phone: "a")), now: now)
+        queue.admit(samplePush(6, origin: 2, phone: "a"), now: now)
         var gone: [Int64] = []
         for (row, origin, phone) in [(7, 3, "a"), (8, 1, "d"), (9, 1, "e"), (10, 1, "b"), (11, 4, "b")] {
             let push = samplePush(row, origin: UInt64(origin), phone: phone)
-            switch queue.admit(entry(push), now: now) {
+            switch queue.admit(push, now: now) {
             case .held: Issue.record("\(row) found room in a full queue")
             case .displaced(let other): gone.append(other.push.row)
             case .parked: gone.append(-Int64(row))
@@ -79,7 +73,7 @@ struct LaneRoundTests {
             } else {
                 let origin = random.next() % (random.next() % 2 == 0 ? 3 : 500)
                 let phone = "p\(random.next() % (random.next() % 2 == 0 ? 2 : 50))"
-                _ = queue.admit(entry(samplePush(row, origin: origin, phone: phone)), now: now)
+                queue.admit(samplePush(row, origin: origin, phone: phone), now: now)
                 naive.insert(Int64(row), origin, phone, isFirst: false)
             }
             #expect(queue.count == naive.count, "seed \(seed), row \(row)")

@@ -8,8 +8,7 @@ import Testing
 @Suite("Refilling by class", .timeLimit(.minutes(30)))
 struct RefillTests {
     private static let full: DeliveryLimits = {
-        var limits = DeliveryLimits()
-        limits.lanePushes = 40
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 40 }
         return limits
     }()
 

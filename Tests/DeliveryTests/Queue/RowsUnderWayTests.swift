@@ -5,56 +5,16 @@ import Testing
 
 @testable import Delivery
 
-/// A lane that has a push under way, whose row the store gives out again.
-private struct Stage {
-    var lane: LaneState
-    let limits = DeliveryLimits()
-    let now = UnixTime(seconds: 1_800_000_000)
-    let instant = ContinuousClock.now
-
-    init() {
-        lane = LaneState(limits: limits)
-        lane.begin(term: 1, isProven: true)
-    }
-
-    var moment: LaneMoment {
-        LaneMoment(now: now, instant: instant, clock: .init(wall: now, judged: now, isDoubted: false))
-    }
-
-    mutating func send(_ push: OwedPush) throws -> LaneQueue.Entry {
-        _ = lane.admit(
-            [LaneQueue.Entry(push: push, isFirst: true, environmentKnown: true, term: 1)], now: now,
-            instant: instant)
-        let sent = lane.next(at: moment, term: 1).entry
-        return try #require(sent)
-    }
-
-    mutating func heard(_ sent: LaneQueue.Entry, _ answer: Answer) -> LaneState.Heard {
-        lane.heard(sent, answer, mayGoOn: true, at: moment, random: 0).heard
-    }
-
-    /// The store gives a push out.
-    mutating func giveOut(_ push: OwedPush, isUnderWay: Bool = true) {
-        let others = lane.rowsUnderWay.keep([push], term: 2)
-        #expect(others.isEmpty == isUnderWay)
-    }
-
-    mutating func accept(_ sent: LaneQueue.Entry) throws {
-        let heard = heard(sent, .accepted)
-        _ = try end(heard)
-    }
-
-    /// The step that follows.
-    mutating func end(_ heard: LaneState.Heard) throws -> Settler.Item {
-        let (_, actions) = lane.answered(heard, outcome: heard.answer.outcome, at: moment, limits: limits)
-        #expect(actions.settle.count == 1)
-        return try #require(actions.settle.first)
-    }
-}
-
 /// What the store gives out while its push is under way (decision 0108).
 @Suite("Pushes under way whose rows come back", .timeLimit(.minutes(30)))
 struct RowsUnderWayTests {
+    /// A lane that has a push under way, whose row the store gives out again.
+    private static func stage() -> LaneStage {
+        var stage = LaneStage()
+        stage.lane.begin(term: 1, isProven: true)
+        return stage
+    }
+
     private func owed(_ number: Int, _ pushClass: PushClass = .normal) -> OwedPush {
         samplePush(number, pushClass: pushClass, custodyEnds: UnixTime(seconds: 1_800_000_800))
     }
@@ -63,7 +23,7 @@ struct RowsUnderWayTests {
         "Whatever the request is answered is said of the row in its new name",
         arguments: [(Answer.accepted, true), (.rejected, true), (.busy(), false), (.silence, false)])
     func answers(_ answer: Answer, _ isEnd: Bool) throws {
-        var stage = Stage()
+        var stage = Self.stage()
         let sent = try stage.send(owed(1))
         stage.giveOut(owed(1).renamed(epoch: 4, attempt: 2))
         let heard = stage.heard(sent, answer)
@@ -83,7 +43,7 @@ struct RowsUnderWayTests {
 
     @Test("A call of unknown fate is over in its new name too")
     func call() throws {
-        var stage = Stage()
+        var stage = Self.stage()
         let sent = try stage.send(owed(1, .urgent))
         stage.giveOut(owed(1, .urgent).renamed(epoch: 4))
         let heard = stage.heard(sent, .silence)
@@ -93,7 +53,7 @@ struct RowsUnderWayTests {
 
     @Test("What is not under way, or no more, is nobody's to keep")
     func others() throws {
-        var stage = Stage()
+        var stage = Self.stage()
         let (first, second) = (try stage.send(owed(1)), try stage.send(owed(2)))
         try stage.accept(first)
         // It takes the first one's place.
@@ -108,7 +68,7 @@ struct RowsUnderWayTests {
 
     @Test("The newest of several names counts, in whichever order they come", arguments: [[3, 5], [5, 3]])
     func names(_ epochs: [Int64]) throws {
-        var stage = Stage()
+        var stage = Self.stage()
         let sent = try stage.send(owed(1))
         for epoch in epochs {
             stage.giveOut(owed(1).renamed(epoch: epoch))
@@ -120,7 +80,7 @@ struct RowsUnderWayTests {
 
     @Test("A push that goes on in the pair's other lane does so in its new name, as its row stands")
     func goesOn() throws {
-        var stage = Stage()
+        var stage = Self.stage()
         let sent = try stage.send(owed(1))
         stage.giveOut(owed(1).renamed(epoch: 2))
         let heard = stage.heard(sent, .badDeviceToken)
@@ -131,7 +91,7 @@ struct RowsUnderWayTests {
 
     @Test("One whose row gets its name on the way there goes back to the store in that name")
     func goesOnAtOnce() throws {
-        var stage = Stage()
+        var stage = Self.stage()
         let sent = try stage.send(owed(1))
         let heard = stage.heard(sent, .badDeviceToken)
         stage.giveOut(owed(1).renamed(epoch: 2))
@@ -190,9 +150,36 @@ struct RowsUnderWayTests {
 extension OwedPush {
     /// As a claim brings it.
     fileprivate func renamed(epoch: Int64, attempt: Int = 0) -> OwedPush {
-        OwedPush(
-            id: id, row: row, lane: lane, pushClass: pushClass, origin: origin, record: record,
-            touchedAt: touchedAt, notBefore: notBefore, custodyEnds: custodyEnds, attempt: attempt,
-            epoch: epoch, mark: mark, instance: instance, message: message)
+        with(attempt: attempt, epoch: epoch)
+    }
+}
+
+extension LaneStage {
+    fileprivate mutating func send(_ push: OwedPush) throws -> LaneQueue.Entry {
+        admit([LaneQueue.Entry(push: push, isFirst: true, environmentKnown: true, term: 1)])
+        let sent = lane.next(at: moment, term: 1).entry
+        return try #require(sent)
+    }
+
+    fileprivate mutating func heard(_ sent: LaneQueue.Entry, _ answer: Answer) -> LaneState.Heard {
+        lane.heard(sent, answer, mayGoOn: true, at: moment, random: 0).heard
+    }
+
+    /// The store gives a push out.
+    fileprivate mutating func giveOut(_ push: OwedPush, isUnderWay: Bool = true) {
+        let others = lane.rowsUnderWay.keep([push], term: 2)
+        #expect(others.isEmpty == isUnderWay)
+    }
+
+    fileprivate mutating func accept(_ sent: LaneQueue.Entry) throws {
+        let heard = heard(sent, .accepted)
+        _ = try end(heard)
+    }
+
+    /// The step that follows.
+    fileprivate mutating func end(_ heard: LaneState.Heard) throws -> Settler.Item {
+        let (_, actions) = lane.answered(heard, outcome: heard.answer.outcome, at: moment, limits: limits)
+        #expect(actions.settle.count == 1)
+        return try #require(actions.settle.first)
     }
 }

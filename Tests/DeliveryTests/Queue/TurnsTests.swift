@@ -68,8 +68,7 @@ struct TurnsTests {
 
     @Test("In a full lane the flood makes room, and its own server's other phones keep theirs")
     func fullLane() async throws {
-        var limits = DeliveryLimits()
-        limits.lanePushes = 64
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 64 }
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         try await Rig.run(Depot(), .of(provider), limits: limits) { rig in
             let flood = (1...300).map { push($0, origin: "key \($0)", address: "one") }

@@ -14,7 +14,7 @@ struct StoreFaultTests {
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         try await Rig.run(Depot(kind, rows: 4), .of(provider)) { rig in
             try await rig.owe((1...3).map { push($0) })
-            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let key = Names.phone
             let record = Record(key: key, touchedAt: rig.clock.now, body: Secret([1]))
             do {
                 _ = try await rig.admit([push(4), push(5)], changes: [.put(record, if: .any)])
@@ -40,8 +40,7 @@ struct StoreFaultTests {
     )
     func congestion() async throws {
         let provider = ScriptedProvider(Names.fcm, slots: 2) { _ in .accepted }
-        var limits = DeliveryLimits()
-        limits.settleBacklog = 10
+        let limits = changing(DeliveryLimits()) { $0.settleBacklog = 10 }
         try await Rig.run(Depot(), .of(provider), limits: limits) { rig in
             rig.outbox.set { $0.settle = .unavailable }
             try await rig.owe((1...50).map { push($0) })
@@ -104,8 +103,7 @@ struct StoreFaultTests {
     @Test("Outcomes that the store refuses are few, and all that is sent again after a restart")
     func refusedRestart() async throws {
         let depot = Depot()
-        var limits = DeliveryLimits()
-        limits.refusedBacklog = 8
+        let limits = changing(DeliveryLimits()) { $0.refusedBacklog = 8 }
         let first = ScriptedProvider(Names.fcm, slots: 2) { _ in .accepted }
         try await Rig.run(depot, .of(first), limits: limits) { rig in
             rig.outbox.set { $0.settle = .corrupt }
@@ -171,8 +169,7 @@ struct StoreFaultTests {
     )
     func parkedMeanwhile() async throws {
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
-        var limits = DeliveryLimits()
-        limits.lanePushes = 4
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 4 }
         let gate = AwaitedCount()
         try await Rig.run(Depot(), .of(provider), limits: limits) { rig in
             rig.outbox.countGate.withLock { $0 = gate }
@@ -193,8 +190,7 @@ struct StoreFaultTests {
     @Test("A claim that fails is made again")
     func claims() async throws {
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
-        var limits = DeliveryLimits()
-        limits.lanePushes = 4
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 4 }
         try await Rig.run(Depot(), .of(provider), limits: limits) { rig in
             try await rig.owe((1...20).map { push($0) })
             rig.outbox.set { $0.claim = .unavailable }
@@ -215,7 +211,7 @@ struct StoreFaultTests {
     func refused(_ kind: EngineKind) async throws {
         let provider = ScriptedProvider(Names.fcm) { _ in .accepted }
         try await Rig.run(Depot(kind), .of(provider)) { rig in
-            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let key = Names.phone
             let change = Change.put(
                 Record(key: key, touchedAt: rig.clock.now, body: Secret([1])), if: .revision(77))
             do {

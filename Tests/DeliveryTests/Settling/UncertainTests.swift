@@ -25,8 +25,7 @@ struct UncertainTests {
     @Test("What was claimed without our hearing of it is sent, once")
     func lostClaim() async throws {
         let provider = ScriptedProvider(Names.fcm) { _ in .accepted }
-        var limits = DeliveryLimits()
-        limits.lanePushes = 4
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 4 }
         try await Rig.run(Depot(), .of(provider), limits: limits) { rig in
             rig.outbox.set { $0.lostClaims = 1 }
             try await rig.owe((1...12).map { push($0) })
@@ -39,8 +38,7 @@ struct UncertainTests {
     @Test("What was claimed is sent although the store fails at the next question")
     func failsAfterClaim() async throws {
         let provider = ScriptedProvider(Names.fcm) { _ in .accepted }
-        var limits = DeliveryLimits()
-        limits.lanePushes = 4
+        let limits = changing(DeliveryLimits()) { $0.lanePushes = 4 }
         try await Rig.run(Depot(), .of(provider), limits: limits) { rig in
             rig.outbox.set { $0.nextDue = .unavailable }
             try await rig.owe((1...6).map { push($0) })

@@ -125,8 +125,7 @@ struct HoldTests {
 
     @Test("A fault that does not pass is no reason to wait, nor is there room for more than may be held")
     func refused() async throws {
-        var limits = DeliveryLimits()
-        limits.heldCalls = 1
+        let limits = changing(DeliveryLimits()) { $0.heldCalls = 1 }
         let provider = ScriptedProvider(Names.fcm) { _ in .accepted }
         try await Rig.run(Depot(), .of(provider), limits: limits, holds: true) { rig in
             rig.outbox.set { $0.accept = .corrupt }

@@ -356,7 +356,7 @@ struct PaceTests {
                 }
             }
             rig.outbox.set { $0.accept = nil }
-            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let key = Names.phone
             let change = Change.put(
                 Record(key: key, touchedAt: rig.clock.now, body: Secret([1])), if: .revision(77))
             await #expect(throws: (any Error).self) {

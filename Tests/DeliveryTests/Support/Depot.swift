@@ -75,8 +75,7 @@ final class Depot: Sendable {
         switch kind {
         case .memory: return MemoryStore(owner: owner, sharing: shared, clock: { [clock] in clock.now })
         case .sqlite:
-            var limits = SQLiteLimits()
-            limits.outboxRows = rows
+            let limits = changing(SQLiteLimits()) { $0.outboxRows = rows }
             let store = try SQLiteStore(path: path, owner: owner, limits: limits, world: world)
             file.withLock { $0 = store }
             return store

@@ -52,6 +52,15 @@ func push(
 }
 
 extension OwedPush {
+    /// The same but for what is named.
+    func with(attempt: Int? = nil, epoch: Int64? = nil, message other: ProviderMessage? = nil) -> OwedPush {
+        OwedPush(
+            id: id, row: row, lane: lane, pushClass: pushClass, origin: origin, record: record,
+            touchedAt: touchedAt, notBefore: notBefore, custodyEnds: custodyEnds,
+            attempt: attempt ?? attempts.stored, epoch: epoch ?? self.epoch, mark: mark, instance: instance,
+            message: other ?? message)
+    }
+
     var address: String { message.address.reveal { String(decoding: $0, as: UTF8.self) } }
 }
 

@@ -147,6 +147,13 @@ struct Rig: Sendable {
         }
     }
 
+    /// The store holds a registration; pushes name it by its key.
+    func register(_ key: RecordKey = Names.phone, touchedAt: UnixTime) async throws {
+        _ = try await store.apply([
+            .put(Record(key: key, touchedAt: touchedAt, body: Secret([1])), if: .any)
+        ])
+    }
+
     func lane(_ name: LaneName = Names.fcm) throws -> LaneSnapshot {
         try #require(service.snapshot().first { $0.lane == name })
     }
@@ -175,6 +182,7 @@ enum Names {
     static let instance = ConfiguredName("zulip-main")!
     static let acme = ConfiguredName("acme")!
     static let other = ConfiguredName("other")!
+    static let phone = RecordKey(Space(instance, "device"), Secret("phone".utf8))
     static let fcm = LaneName(app: acme, service: .fcm, environment: .production)
     static let apns = LaneName(app: acme, service: .apns, environment: .production)
     static let sandbox = LaneName(app: acme, service: .apns, environment: .sandbox)

@@ -133,8 +133,7 @@ struct DestinationTests {
 
     @Test("One that asks for time is slowed alone")
     func slowed() async throws {
-        var limits = DeliveryLimits()
-        limits.throttleRefusals = 5
+        let limits = changing(DeliveryLimits()) { $0.throttleRefusals = 5 }
         try await run(limits: limits, bad: { .busy() }) { rig, provider, _ in
             try await rig.owe((1...40).map { Self.pigeon($0, to: Self.bad) })
             await provider.waitForSent(5)
@@ -159,10 +158,8 @@ struct DestinationTests {
 
     @Test("A bounded number is remembered: the longest unused is forgotten, of those without requests first")
     func bounded() {
-        var limits = DeliveryLimits()
-        limits.destinations = 3
         let instant = ContinuousClock.now
-        var known = Destinations(limits: limits)
+        var known = Destinations(limits: changing(DeliveryLimits()) { $0.destinations = 3 })
         known.change(1) { $0.sent(at: instant) }
         for number in 2...3 { known.change(number) { _ in } }
         known.change(4) { _ in }
@@ -177,10 +174,8 @@ struct DestinationTests {
 
     @Test("A window opens with answers and closes with silence")
     func window() {
-        var limits = DeliveryLimits()
-        limits.destinationWindow = 2
         let instant = ContinuousClock.now
-        var one = Destination(limits: limits)
+        var one = Destination(limits: changing(DeliveryLimits()) { $0.destinationWindow = 2 })
         let some = samplePush(1)
         func fill() -> Int {
             var sent = 0
@@ -223,10 +218,8 @@ struct SilentDestinationTests {
 
     @Test("Those that have not answered have few requests together, and take none of the others'")
     func together() {
-        var limits = DeliveryLimits()
-        limits.doubtfulRequests = 2
         let instant = ContinuousClock.now
-        var known = Destinations(limits: limits)
+        var known = Destinations(limits: changing(DeliveryLimits()) { $0.doubtfulRequests = 2 })
         func leaves(_ number: Int) -> Bool {
             let mayDoubt = known.mayDoubt(number)
             return known.change(number) { destination in
@@ -259,9 +252,7 @@ struct KnownDestinationTests {
     private static let now = ContinuousClock.now
 
     private static func three() -> Destinations {
-        var limits = DeliveryLimits()
-        limits.destinations = 3
-        var known = Destinations(limits: limits)
+        var known = Destinations(limits: changing(DeliveryLimits()) { $0.destinations = 3 })
         for number in 1...3 { known.change(number) { _ in } }
         return known
     }
@@ -307,9 +298,7 @@ struct KnownDestinationTests {
 
     @Test("As many as may be are known after any order of uses, and the last of them stay")
     func many() {
-        var limits = DeliveryLimits()
-        limits.destinations = 16
-        var known = Destinations(limits: limits)
+        var known = Destinations(limits: changing(DeliveryLimits()) { $0.destinations = 16 })
         var random = SeededRandom(seed: 7)
         var uses: [Int] = []
         for _ in 0..<5_000 {

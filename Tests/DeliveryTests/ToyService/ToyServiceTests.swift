@@ -121,8 +121,7 @@ struct ToyServiceTests {
             Answer(.retry(after: nil), .storm, sentAt: Answer.sent)
         }
         let phones = ScriptedProvider(Names.fcm) { _ in .accepted }
-        var limits = DeliveryLimits()
-        limits.throttleRefusals = 3
+        let limits = changing(DeliveryLimits()) { $0.throttleRefusals = 3 }
         try await Rig.run(
             Depot(), Self.plan(pigeons, phones), limits: limits, services: .withPigeons
         ) { rig in
@@ -146,9 +145,7 @@ struct ToyServiceTests {
         try await Rig.run(Depot(), Self.plan(pigeons), services: .withPigeons) { rig in
             let key = RecordKey(Space(Names.instance, "device"), Secret("tower".utf8))
             let touched = UnixTime.distantPast
-            _ = try await rig.store.apply([
-                .put(Record(key: key, touchedAt: touched, body: Secret([1])), if: .any)
-            ])
+            try await rig.register(key, touchedAt: touched)
             try await rig.expect([.known(.unregistered)], of: [Self.pigeon(1, record: key)])
             let record = try await rig.store.find([key])[0]
             #expect(record?.state != .live)
