@@ -157,8 +157,7 @@ struct MetricsTests {
     @Test("A listener counts its requests by face and class, its refusals, its connections")
     func listener() async throws {
         let metrics = PrometheusMetrics()
-        try await withListener(metrics: metrics) { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient(metrics: metrics) { _, client in
             for _ in 0..<3 {
                 try await client.send(post("/echo", "x"))
                 _ = try await client.answer()
@@ -167,7 +166,6 @@ struct MetricsTests {
             _ = try await client.answer()
             try await client.send(post("/echo", String(repeating: "x", count: 2000)))
             _ = try await client.answer()
-            client.close()
         }
         let (_, values) = try readMetrics(metrics.text())
         let face = ["listener": "public", "face": "probe"]
@@ -264,8 +262,7 @@ struct AdminFaceTests {
 
     @Test("Every page answers GET and HEAD over a socket, and nothing else")
     func pages() async throws {
-        try await withListener([face()]) { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient([face()]) { _, client in
             for (path, type) in [
                 ("/", "text/html"), ("/metrics", "text/plain"), ("/health/live", "text/plain"),
                 ("/health/ready", "application/json"), ("/status", "application/json")
@@ -278,7 +275,6 @@ struct AdminFaceTests {
                 try await client.send("DELETE \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
                 #expect(try await client.answer().status == 405)
             }
-            client.close()
         }
     }
 

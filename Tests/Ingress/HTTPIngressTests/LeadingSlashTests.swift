@@ -29,8 +29,7 @@ struct LeadingSlashTests {
                 HTTPRoute(.exact("/c/d"), bodyLimitBytes: 4, tag: 3)
             ]
         ) { .text(200, "\($0.tag)") }
-        try await withListener([face]) { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient([face]) { _, client in
             for (path, text) in [
                 ("/a/b", "1"), ("/a//b", "1"), ("//a///b", "1"), ("/a//c", "2"), ("/a/b/", "2"),
                 ("/a/b//", "2"), ("/c/d", "3"), ("/c//d", nil), ("//c/d", nil)
@@ -40,7 +39,6 @@ struct LeadingSlashTests {
                 #expect(answer.status == (text == nil ? 404 : 200), "\(path)")
                 if let text { #expect(answer.text == text + "\n", "\(path)") }
             }
-            client.close()
         }
     }
 

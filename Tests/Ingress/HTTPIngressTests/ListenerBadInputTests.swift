@@ -94,14 +94,12 @@ struct ListenerBadInputTests {
             calls.withLock { $0 += 1 }
             return ProbeFace.echo(inbound)
         }
-        try await withListener([face]) { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient([face]) { _, client in
             try await client.send(bad.bytes)
             let answer = try await client.answer()
             #expect(answer.status == bad.status)
             #expect(answer.header("connection") == "close")
             #expect(await client.end() == [], "there is one answer and nothing behind it")
-            client.close()
         }
         #expect(calls.withLock { $0 } == 0)
     }
@@ -134,25 +132,21 @@ struct ListenerBadInputTests {
 
     @Test("A face gives the refusal its own form")
     func form() async throws {
-        try await withListener { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient { _, client in
             try await client.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 5000000\r\n\r\n")
             #expect(try await client.answer().text == "face refuses bodyTooLarge\n")
-            client.close()
         }
     }
 
     @Test("A chunked body that grows past the bound is refused while it is still being sent")
     func chunkedTooLarge() async throws {
-        try await withListener { listener, port in
-            let client = try await RawClient.connect(port)
+        try await withClient { listener, client in
             try await client.send("POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n")
             let chunk = "100\r\n\(String(repeating: "x", count: 256))\r\n"
             for _ in 0..<5 { try await client.send(chunk) }
             #expect(try await client.answer().status == 400)
             #expect(await client.end() == [])
             #expect(listener.load.bytes == 0)
-            client.close()
         }
     }
 
@@ -179,15 +173,13 @@ struct ListenerBadInputTests {
     @Test("A request split at any byte is answered as if it came whole")
     func split() async throws {
         let whole = Array(post("/echo", "abcdef", "X-Long: \(String(repeating: "y", count: 50))\r\n").utf8)
-        try await withListener { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient { _, client in
             for cut in 1..<whole.count {
                 try await client.send(Array(whole[..<cut]))
                 try await client.send(Array(whole[cut...]))
                 let answer = try await client.answer()
                 #expect(answer.status == 200 && answer.text == "abcdef", "cut at \(cut)")
             }
-            client.close()
         }
     }
 

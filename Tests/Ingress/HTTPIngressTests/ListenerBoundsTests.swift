@@ -110,8 +110,7 @@ struct ListenerBoundsTests {
             $0.bodyTotal = .seconds(90)
         }
         let (clock, load) = (ManualClock(), Signal())
-        try await withListener(limits: limits, world: clock.world(seed: 1), load: load) { listener, port in
-            let client = try await RawClient.connect(port)
+        try await withClient(limits: limits, world: clock.world(seed: 1), load: load) { listener, client in
             try await client.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 1000\r\n\r\n")
             // Enough for ten minutes at that rate.
             try await client.send(String(repeating: "a", count: 600))
@@ -121,7 +120,6 @@ struct ListenerBoundsTests {
             try await clock.pass(.seconds(2))
             #expect(try await client.answer().status == 408)
             #expect(listener.load.bytes == 0)
-            client.close()
         }
     }
 
@@ -157,10 +155,7 @@ struct ListenerBoundsTests {
     @Test("More requests in flight than allowed: 503 with Retry-After at once, and the connection lives")
     func inFlight() async throws {
         let gate = Gate()
-        let face = ProbeFace { inbound in
-            await gate.wait()
-            return ProbeFace.echo(inbound)
-        }
+        let face = ProbeFace.held(by: gate)
         let load = Signal()
         try await withListener([face], limits: patientLimits { $0.inFlight = 3 }, load: load) {
             listener, port in
@@ -185,17 +180,12 @@ struct ListenerBoundsTests {
     @Test("A face that does not answer in time: 503, and its late answer goes nowhere")
     func lateFace() async throws {
         let gate = Gate()
-        let face = ProbeFace { inbound in
-            await gate.wait()
-            return ProbeFace.echo(inbound)
-        }
-        try await withListener([face], limits: patientLimits { $0.answer = .milliseconds(150) }) { _, port in
-            let client = try await RawClient.connect(port)
+        let face = ProbeFace.held(by: gate)
+        try await withClient([face], limits: patientLimits { $0.answer = .milliseconds(150) }) { _, client in
             try await client.send(post("/echo", "x"))
             #expect(try await client.answer().status == 503)
             gate.open()
             #expect(await client.end() == [])
-            client.close()
         }
     }
 
@@ -244,12 +234,10 @@ struct ListenerBoundsTests {
             return ProbeFace.echo(inbound)
         }
         let limits = patientLimits { $0.answer = .seconds(12) }
-        try await withListener([face], limits: limits, world: clock.world(seed: 1)) { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient([face], limits: limits, world: clock.world(seed: 1)) { _, client in
             try await client.send(post("/echo", "x"))
             #expect(try await client.answer().status == 200)
             #expect(seen.value == began + .seconds(12))
-            client.close()
         }
     }
 
@@ -286,12 +274,10 @@ struct ListenerBoundsTests {
             running.withLock { $0.now -= 1 }
             return ProbeFace.echo(inbound)
         }
-        try await withListener([face]) { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient([face]) { _, client in
             // Sixty parts: within the bound even if all of them wait behind the first.
             try await client.send((0..<20).map { post("/echo", "\($0)") }.joined())
             for index in 0..<20 { #expect(try await client.answer().text == "\(index)") }
-            client.close()
         }
         #expect(running.withLock { $0.most } == 1)
     }
@@ -299,12 +285,8 @@ struct ListenerBoundsTests {
     @Test("Who floods with pipelined requests gets the answers that were due, then the end")
     func pipelineFlood() async throws {
         let gate = Gate()
-        let face = ProbeFace { inbound in
-            await gate.wait()
-            return ProbeFace.echo(inbound)
-        }
-        try await withListener([face], limits: patientLimits { $0.waitingParts = 8 }) { _, port in
-            let client = try await RawClient.connect(port)
+        let face = ProbeFace.held(by: gate)
+        try await withClient([face], limits: patientLimits { $0.waitingParts = 8 }) { _, client in
             try await client.send(String(repeating: get("/echo"), count: 200))
             gate.open()
             #expect(try await client.answer().status == 200)
@@ -313,7 +295,6 @@ struct ListenerBoundsTests {
                 while try await client.answer().status == 200 { answers += 1 }
             } catch RawFault.ended {}
             #expect(answers < 200)
-            client.close()
         }
     }
 

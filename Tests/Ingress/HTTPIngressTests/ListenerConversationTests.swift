@@ -5,8 +5,7 @@ import Testing
 struct ListenerConversationTests {
     @Test("A body comes back, and the connection serves the next request")
     func echo() async throws {
-        try await withListener { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient { _, client in
             for text in ["one", "two", "three"] {
                 try await client.send(post("/echo", text))
                 let answer = try await client.answer()
@@ -15,7 +14,6 @@ struct ListenerConversationTests {
                 #expect(answer.header("server") == nil)
                 #expect(answer.header("connection") == nil)
             }
-            client.close()
         }
     }
 
@@ -30,13 +28,11 @@ struct ListenerConversationTests {
                     String(inbound.tag), String(inbound.headerCount("X-Seen")), String(inbound.isSecure)
                 ].joined(separator: "|"))
         }
-        try await withListener([face]) { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient([face]) { _, client in
             try await client.send("PUT /echo?a=b?c HTTP/1.1\r\nHost: t\r\nx-seen: v\r\nX-SEEN: w\r\n\r\n")
             #expect(try await client.answer().text == "PUT|/echo|a=b?c|v|7|2|false\n")
             try await client.send("GET http://other.example/echo HTTP/1.1\r\nHost: t\r\n\r\n")
             #expect(try await client.answer().text == "GET|/echo|-|-|7|0|false\n")
-            client.close()
         }
     }
 }

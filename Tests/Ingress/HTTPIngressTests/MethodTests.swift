@@ -7,21 +7,18 @@ struct MethodTests {
     @Test("HEAD has the length and no body, and the connection goes on")
     func head() async throws {
         let face = ProbeFace { _ in .text(200, "four") }
-        try await withListener([face]) { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient([face]) { _, client in
             try await client.send("HEAD /echo HTTP/1.1\r\nHost: t\r\n\r\n")
             let answer = try await client.answer(isHead: true)
             #expect(answer.header("content-length") == "5")
             try await client.send(get("/echo"))
             #expect(try await client.answer().text == "four\n")
-            client.close()
         }
     }
 
     @Test("Expect: 100-continue is told to go on only when the body would be taken")
     func expectContinue() async throws {
-        try await withListener { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient { _, client in
             try await client.send(
                 "POST /echo HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
             let told = await client.bytes(25)
@@ -31,7 +28,6 @@ struct MethodTests {
             try await client.send(
                 "POST /echo HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 3000\r\n\r\n")
             #expect(try await client.answer().status == 400)
-            client.close()
         }
     }
 
@@ -58,33 +54,26 @@ struct MethodTests {
 
     @Test("An upgrade is not taken up: the answer is HTTP/1.1 and the connection ends")
     func upgrade() async throws {
-        try await withListener { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient { _, client in
             try await client.send(get("/echo", "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"))
             let answer = try await client.answer()
             #expect(answer.status == 200)
             #expect(await client.end() == [])
-            client.close()
         }
     }
 
     @Test("A client that ends its side behind a whole request still gets its answer")
     func halfClosed() async throws {
         let gate = Gate()
-        let face = ProbeFace { inbound in
-            await gate.wait()
-            return ProbeFace.echo(inbound)
-        }
+        let face = ProbeFace.held(by: gate)
         let load = Signal()
-        try await withListener([face], load: load) { listener, port in
-            let client = try await RawClient.connect(port)
+        try await withClient([face], load: load) { listener, client in
             try await client.send(post("/echo", "bye"))
             try await client.endSending()
             await load.until { listener.load.requests == 1 }
             gate.open()
             #expect(try await client.answer().text == "bye")
             #expect(await client.end() == [])
-            client.close()
         }
     }
 
@@ -92,8 +81,7 @@ struct MethodTests {
         "Of pipelined requests before the end of the client's side each whole one is answered, a cut one is 400"
     )
     func halfClosedPipeline() async throws {
-        try await withListener { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient { _, client in
             try await client.send(
                 post("/echo", "1") + post("/echo", "2")
                     + "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\n3")
@@ -102,35 +90,30 @@ struct MethodTests {
             #expect(try await client.answer().text == "2")
             #expect(try await client.answer().status == 400)
             #expect(await client.end() == [])
-            client.close()
         }
     }
 
     @Test("Chunked bodies are put together, trailers dropped")
     func chunked() async throws {
-        try await withListener { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient { _, client in
             try await client.send(
                 "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n"
                     + "3\r\nabc\r\n4;ext=1\r\ndefg\r\n0\r\nX-Trailer: y\r\n\r\n")
             #expect(try await client.answer().text == "abcdefg")
             try await client.send(post("/echo", "next"))
             #expect(try await client.answer().text == "next")
-            client.close()
         }
     }
 
     @Test("A path nobody has is 404 and the connection goes on")
     func notFound() async throws {
-        try await withListener { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient { _, client in
             for path in ["/", "/echo/", "/echoo", "/ECHO", "*"] {
                 try await client.send("OPTIONS \(path) HTTP/1.1\r\nHost: t\r\n\r\n")
                 #expect(try await client.answer().status == 404)
             }
             try await client.send(get("/echo"))
             #expect(try await client.answer().status == 200)
-            client.close()
         }
     }
 
@@ -139,24 +122,20 @@ struct MethodTests {
         let face = ProbeFace { _ in
             HTTPOutbound(200, .none, headers: [(name: "x-probe", value: "a\r\nset-cookie: b")])
         }
-        try await withListener([face]) { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient([face]) { _, client in
             try await client.send(get("/echo"))
             let answer = try await client.answer()
             #expect(answer.header("set-cookie") == nil)
             #expect(answer.header("x-probe") == "aset-cookie: b")
-            client.close()
         }
     }
 
     @Test("Answers of a megabyte arrive whole, also when the client reads them late")
     func largeAnswer() async throws {
         let face = ProbeFace { _ in HTTPOutbound(200, .octets, Array(repeating: 7, count: 1_000_000)) }
-        try await withListener([face]) { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient([face]) { _, client in
             try await client.send(get("/echo") + get("/echo"))
             for _ in 0..<2 { #expect(try await client.answer().body.count == 1_000_000) }
-            client.close()
         }
     }
 }

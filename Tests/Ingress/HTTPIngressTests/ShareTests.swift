@@ -152,8 +152,7 @@ struct ShareTests {
             $0.idle = .seconds(600)
         }
         let world = clock.world(seed: 1)
-        try await withListener([JudgingFace()], limits: limits, world: world, load: load) { listener, port in
-            let client = try await RawClient.connect(port)
+        try await withClient([JudgingFace()], limits: limits, world: world, load: load) { listener, client in
             await load.until { listener.load.connections == 1 }
             try await client.send("POST /large HTTP/1.1\r\nHost: t\r\nContent-Length: 60000\r\n\r\n")
             var hasHeard = false
@@ -163,7 +162,6 @@ struct ShareTests {
                 hasHeard = client.hasHeard
             }
             #expect(try await client.answer().status == 408)
-            client.close()
         }
     }
 

@@ -25,10 +25,7 @@ struct StopTests {
         "At a graceful stop idle connections end, requests in flight are answered, newcomers are turned away")
     func graceful() async throws {
         let gate = Gate()
-        let face = ProbeFace { inbound in
-            await gate.wait()
-            return ProbeFace.echo(inbound)
-        }
+        let face = ProbeFace.held(by: gate)
         let load = Signal()
         let limits = patientLimits { $0.lastChance = .milliseconds(50) }
         let (listener, group, port) = try await stopped([face], limits: limits, load: load)
@@ -125,10 +122,7 @@ struct StopTests {
     @Test("Requests that were read are answered at a stop, in order; the last answer says that it is")
     func pipelined() async throws {
         let gate = Gate()
-        let face = ProbeFace { inbound in
-            await gate.wait()
-            return ProbeFace.echo(inbound)
-        }
+        let face = ProbeFace.held(by: gate)
         let load = Signal()
         let (listener, group, port) = try await stopped([face], load: load)
         try await withThrowingTaskGroup(of: Void.self) { tasks in

@@ -54,8 +54,7 @@ struct SwapTests {
             return .text(200, "old")
         }
         let load = Signal()
-        try await withListener([old], load: load) { listener, port in
-            let client = try await RawClient.connect(port)
+        try await withClient([old], load: load) { listener, client in
             try await client.send(get("/echo"))
             await load.until { listener.load.requests == 1 }
             listener.install(try HTTPRouter([]))
@@ -63,7 +62,6 @@ struct SwapTests {
             #expect(try await client.answer().text == "old\n")
             try await client.send(get("/echo"))
             #expect(try await client.answer().status == 404)
-            client.close()
         }
     }
 
@@ -101,13 +99,11 @@ struct SwapTests {
                 HTTPRoute(.exact("/a/b"), bodyLimitBytes: 1, tag: 3)
             ]
         ) { .text(200, "\($0.tag)") }
-        try await withListener([face]) { _, port in
-            let client = try await RawClient.connect(port)
+        try await withClient([face]) { _, client in
             for (path, tag) in [("/x", 1), ("/a/", 2), ("/a/bc", 2), ("/a/b", 3), ("/a", 1)] {
                 try await client.send(get(path))
                 #expect(try await client.answer().text == "\(tag)\n")
             }
-            client.close()
         }
     }
 

@@ -28,6 +28,14 @@ struct ProbeFace: HTTPFace {
         HTTPOutbound(200, .octets, Array(inbound.body.readableBytesView))
     }
 
+    /// Says back what arrived, once the gate is open.
+    static func held(by gate: Gate) -> ProbeFace {
+        ProbeFace { inbound in
+            await gate.wait()
+            return echo(inbound)
+        }
+    }
+
     func respond(to inbound: HTTPInbound) async -> HTTPOutbound { await body(inbound) }
 
     func refuse(_ refusal: IngressRefusal, tag: Int) -> HTTPOutbound {
@@ -69,6 +77,21 @@ func withListener<Result: Sendable>(
     let port = try await listener.open()
     let group = ServiceGroup(services: [listener], gracefulShutdownSignals: [], logger: silentLogger)
     return try await beside(group.run, stop: group.triggerGracefulShutdown) { try await body(listener, port) }
+}
+
+/// Runs a listener as `withListener` does; `body` has a client's connection to it, which is closed then.
+func withClient(
+    _ faces: [any HTTPFace] = [ProbeFace()], limits: IngressLimits = patientLimits(),
+    proxies: TrustedProxies = TrustedProxies(), metrics: any MetricsFactory = NOOPMetricsHandler.instance,
+    world: World = .live, load: Signal = Signal(), _ body: (HTTPListener, RawClient) async throws -> Void
+) async throws {
+    try await withListener(
+        faces, limits: limits, proxies: proxies, metrics: metrics, world: world, load: load
+    ) { listener, port in
+        let client = try await RawClient.connect(port)
+        try await body(listener, client)
+        client.close()
+    }
 }
 
 extension ManualClock {
