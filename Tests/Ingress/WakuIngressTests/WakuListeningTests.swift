@@ -242,8 +242,7 @@ struct WakuListeningTests {
 
     @Test("What a store never gives is given up, and said", arguments: [true, false])
     func givesUp(_ isGoWaku: Bool) async throws {
-        var limits = WakuRig.limits
-        limits.storeAttempts = 3
+        let limits = changing(WakuRig.limits) { $0.storeAttempts = 3 }
         let rig = try await WakuRig(
             { knobs in
                 knobs.isGoWaku = isGoWaku

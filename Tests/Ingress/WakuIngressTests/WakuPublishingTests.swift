@@ -14,9 +14,10 @@ private func message(_ rig: WakuRig, _ text: String, bytes: Int? = nil) -> WakuM
         timestamp: rig.network.now)
 }
 
-private func code(_ body: () async throws(WakuError) -> Void) async -> WakuErrorCode? {
+/// Publishes such a message, and says why it was refused.
+private func publish(_ rig: WakuRig, _ text: String, bytes: Int? = nil) async -> WakuErrorCode? {
     do throws(WakuError) {
-        try await body()
+        try await rig.outlet.publish(message(rig, text, bytes: bytes))
         return nil
     } catch {
         return error.code
@@ -84,9 +85,7 @@ struct WakuPublishingTests {
         let notes = rig.node.notes()
         try await rig.run {
             try await rig.note("listening")
-            async let outcome = code { () async throws(WakuError) in
-                try await rig.outlet.publish(message(rig, "late"))
-            }
+            async let outcome = publish(rig, "late")
             _ = try await notes.next("an attempt") { $0 == .published(isTaken: false) }
             _ = try await notes.next("another one") { $0 == .published(isTaken: false) }
             rig.node.turn { $0.publishing = .asItShould }
@@ -97,14 +96,11 @@ struct WakuPublishingTests {
 
     @Test("A node that has forgotten our subscription takes a message once it listens again")
     func unsubscribed() async throws {
-        var limits = WakuRig.limits
-        limits.refusalsBelieved = 1_000
+        let limits = changing(WakuRig.limits) { $0.refusalsBelieved = 1_000 }
         let rig = try await WakuRig({ $0.subscriptions = .serverError }, limits: limits)
         let notes = rig.node.notes()
         try await rig.run {
-            async let outcome = code { () async throws(WakuError) in
-                try await rig.outlet.publish(message(rig, "patient"))
-            }
+            async let outcome = publish(rig, "patient")
             _ = try await notes.next("an attempt") { $0 == .published(isTaken: false) }
             rig.node.turn { $0.subscriptions = .asItShould }
             #expect(await outcome == nil)
@@ -116,83 +112,56 @@ struct WakuPublishingTests {
         let rig = try await WakuRig()
         try await rig.run {
             try await rig.note("listening")
-            let large = message(rig, "", bytes: 150 << 10)
-            #expect(
-                await code { () async throws(WakuError) in try await rig.outlet.publish(large) } == .refused)
-            let empty = message(rig, "")
-            #expect(
-                await code { () async throws(WakuError) in try await rig.outlet.publish(empty) } == .refused)
+            #expect(await publish(rig, "", bytes: 150 << 10) == .refused)
+            #expect(await publish(rig, "") == .refused)
         }
         #expect(rig.network.published == 0)
     }
 
     @Test("A node that stays away costs its time and no more")
     func away() async throws {
-        var limits = WakuRig.limits
-        limits.publishWithin = .milliseconds(200)
+        let limits = changing(WakuRig.limits) { $0.publishWithin = .milliseconds(200) }
         let rig = try await WakuRig(limits: limits)
         await rig.node.away()
-        let outcome = await code { () async throws(WakuError) in
-            try await rig.outlet.publish(message(rig, "lost"))
-        }
-        #expect(outcome == .nodeAway)
+        #expect(await publish(rig, "lost") == .nodeAway)
         #expect(rig.ingress.statistics.publishing == 0)
     }
 
-    @Test("Too many that wait are refused at once, and the others follow in turn")
-    func overloaded() async throws {
-        var limits = WakuRig.limits
-        limits.publishersAtOnce = 1
-        limits.publishersWaiting = 2
-        let rig = try await WakuRig({ $0.publishing = .unavailable }, limits: limits)
-        try await rig.run {
-            try await rig.note("listening")
-            await withTaskGroup(of: WakuErrorCode?.self) { group in
-                for number in 0..<3 {
-                    group.addTask {
-                        await code { () async throws(WakuError) in
-                            try await rig.outlet.publish(message(rig, "message \(number)"))
-                        }
-                    }
-                }
-                // Bound: all three are on their way, and none can end before the node takes them.
-                try? await asked(for: "three on their way") { rig.ingress.statistics.publishing == 3 }
-                let fourth = await code { () async throws(WakuError) in
-                    try await rig.outlet.publish(message(rig, "one too many"))
-                }
-                #expect(fourth == .overloaded)
-                rig.node.turn { $0.publishing = .asItShould }
-                for await outcome in group { #expect(outcome == nil) }
-            }
-        }
-        #expect(rig.network.published == 3)
+    /// What may wait, three messages that may, and one that may not.
+    struct Crowd: Sendable, CustomTestStringConvertible {
+        let name: String
+        let limits: WakuLimits
+        let taken: [Int]
+        let refused: Int
+        var testDescription: String { name }
     }
 
-    @Test("What waits is bounded by its bytes too, and a short message still finds room")
-    func overloadedByBytes() async throws {
-        var limits = WakuRig.limits
-        limits.publishersAtOnce = 1
-        limits.publishingBytes = 1_000
+    static let crowds = [
+        Crowd(
+            name: "as many as may wait", limits: changing(WakuRig.limits) { $0.publishersWaiting = 2 },
+            taken: [10, 11, 12], refused: 13),
+        Crowd(
+            name: "as many bytes as may wait, of which a short message still finds room",
+            limits: changing(WakuRig.limits) { $0.publishingBytes = 1_000 }, taken: [2_000, 900, 90],
+            refused: 11)
+    ]
+
+    @Test("Too many that wait are refused at once, and the others follow in turn", arguments: crowds)
+    func overloaded(_ crowd: Crowd) async throws {
+        let limits = changing(crowd.limits) { $0.publishersAtOnce = 1 }
         let rig = try await WakuRig({ $0.publishing = .unavailable }, limits: limits)
         try await rig.run {
             try await rig.note("listening")
             await withTaskGroup(of: WakuErrorCode?.self) { group in
-                for bytes in [2_000, 900, 90] {
+                for bytes in crowd.taken {
                     let sent = rig.ingress.statistics.publishing
-                    group.addTask {
-                        await code { () async throws(WakuError) in
-                            try await rig.outlet.publish(message(rig, "", bytes: bytes))
-                        }
-                    }
+                    group.addTask { await publish(rig, "", bytes: bytes) }
                     // Bound: none can end before the node takes it.
                     try? await asked(for: "one more on its way") {
                         rig.ingress.statistics.publishing == sent + 1
                     }
                 }
-                let fourth = await code { () async throws(WakuError) in
-                    try await rig.outlet.publish(message(rig, "", bytes: 11))
-                }
-                #expect(fourth == .overloaded)
+                #expect(await publish(rig, "", bytes: crowd.refused) == .overloaded)
                 rig.node.turn { $0.publishing = .asItShould }
                 for await outcome in group { #expect(outcome == nil) }
             }

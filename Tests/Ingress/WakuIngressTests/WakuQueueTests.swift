@@ -43,8 +43,7 @@ struct WakuQueueTests {
 
     @Test("A stop hands on what was taken, and leaves the subscription to the node")
     func stop() async throws {
-        var limits = WakuRig.limits
-        limits.workers = 1
+        let limits = changing(WakuRig.limits) { $0.workers = 1 }
         let gate = Noted(false)
         let seen = Noted(0)
         let rig = try await WakuRig(
