@@ -142,8 +142,7 @@ struct GatewayTests {
             ([own], app, [1, 2]), ([own], nil, [1]), (["org.other"], app, [2]), ([], nil, [])
         ]
         for (topics, app, platforms) in cases {
-            var policy = StatusPolicy(delivery: .gateway, fcmApp: app)
-            policy.servedTopics = topics
+            let policy = changing(StatusPolicy(delivery: .gateway, fcmApp: app)) { $0.servedTopics = topics }
             try await answer(batch, vectors, policy) { _, reply in
                 let given = try Self.notifications(reply)
                 #expect(given.compactMap { $0["platform"]?.int64 } == platforms)

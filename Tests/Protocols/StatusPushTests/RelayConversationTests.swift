@@ -157,8 +157,7 @@ struct RelayConversationTests {
     func wrongToken() async throws {
         try await withNetwork { network in
             var bob = try Self.phone(&network)
-            var settings = StatusSettings()
-            settings.contacts = [Draw.keyPair(&network.random).point]
+            let settings = changing(StatusSettings()) { $0.contacts = [Draw.keyPair(&network.random).point] }
             try bob.apply(settings)
             _ = await network.settle(&bob)
             var alice = StatusOriginRoutine(key: Draw.keyPair(&network.random))

@@ -131,8 +131,7 @@ struct RequestTests {
     @Test("A device that no service serves is a failure like others, and may be asked for again")
     func noWay() async throws {
         try await StatusRig(identity: Self.server).running { rig in
-            var phone = Self.registration("one")
-            phone.tokenType = .apn
+            let phone = changing(Self.registration("one")) { $0.tokenType = .apn }
             try await rig.keep(phone, of: Self.person)
             try await rig.keep(Self.registration("two"), of: Self.person)
             let wrapped = Self.request(["one", "two"])

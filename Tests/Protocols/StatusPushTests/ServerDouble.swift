@@ -191,6 +191,14 @@ struct StatusWorld {
         return device
     }
 
+    /// A world with a phone that is registered at both servers.
+    static func settled() throws -> (world: StatusWorld, phone: StatusInstallation) {
+        var world = StatusWorld()
+        var phone = try world.phone()
+        try world.settle(&phone)
+        return (world, phone)
+    }
+
     mutating func sender(_ key: Secp256k1KeyPair? = nil) -> StatusOriginRoutine {
         var origin = StatusOriginRoutine(key: key ?? keyPair())
         origin.isSending = true

@@ -191,8 +191,7 @@ struct StatusBoundsTests {
         arguments: [(1_001, 32), (16_000, 32), (1, 0), (1, 1_025)])
     func refusedRequests(count: Int, idBytes: Int) async throws {
         try await StatusRig(identity: Self.server).running { rig in
-            var entry = PushNotification()
-            entry.type = .message
+            let entry = changing(PushNotification()) { $0.type = .message }
             let request = PushNotificationRequest(
                 requests: [PushNotification](repeating: entry, count: count),
                 messageID: Secret([UInt8](repeating: 1, count: idBytes)))

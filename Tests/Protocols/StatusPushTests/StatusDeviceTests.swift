@@ -70,9 +70,7 @@ struct StatusDeviceTests {
 
     @Test("A server that holds a higher version is told a still higher one, and the others too")
     func versionMismatch() throws {
-        var world = StatusWorld()
-        var old = try world.phone()
-        try world.settle(&old)
+        var (world, old) = try StatusWorld.settled()
         for token in ["b", "c", "d", "e"] {
             old.use(try StatusDeviceToken.fcm(Secret(token.utf8)))
             try world.settle(&old)
@@ -142,9 +140,7 @@ struct StatusDeviceTests {
 
     @Test("A server that leaves the list forgets the account, and the other keeps its version")
     func leftServer() throws {
-        var world = StatusWorld()
-        var device = try world.phone()
-        try world.settle(&device)
+        var (world, device) = try StatusWorld.settled()
         try device.use(servers: [world.servers[0].key.point])
         try world.settle(&device)
         #expect(world.servers.map { $0.live.count } == [1, 0])
@@ -187,9 +183,7 @@ struct StatusDeviceTests {
 
     @Test("The advertisement is repeated every day")
     func advertisement() throws {
-        var world = StatusWorld()
-        var device = try world.phone()
-        try world.settle(&device)
+        var (world, device) = try StatusWorld.settled()
         let before = world.history.count
         try world.settle(&device, for: StatusLimits.advertisementPeriod - .seconds(1))
         #expect(world.history.count == before)

@@ -90,9 +90,7 @@ struct StatusOriginTests {
 
     @Test("Mentions and requests to join bear their types")
     func types() throws {
-        var world = StatusWorld()
-        var bob = try world.phone()
-        try world.settle(&bob)
+        var (world, bob) = try StatusWorld.settled()
         var origin = world.sender()
         let chat = Secret("the chat".utf8)
         for (byte, occasion) in [
@@ -109,9 +107,7 @@ struct StatusOriginTests {
 
     @Test("A server that fails is followed by the other, and then by a pause")
     func internalError() throws {
-        var world = StatusWorld()
-        var bob = try world.phone()
-        try world.settle(&bob)
+        var (world, bob) = try StatusWorld.settled()
         for place in 0..<2 { world.servers[place].reportFaults = [.internalError] }
         var origin = world.sender()
         _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
@@ -126,9 +122,7 @@ struct StatusOriginTests {
 
     @Test("After four attempts a notification is given up")
     func givenUp() throws {
-        var world = StatusWorld()
-        var bob = try world.phone()
-        try world.settle(&bob)
+        var (world, bob) = try StatusWorld.settled()
         for place in 0..<2 { world.servers[place].isDown = true }
         var origin = world.sender()
         _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
@@ -146,9 +140,7 @@ struct StatusOriginTests {
 
     @Test("A server that has forgotten an installation is not asked for it again")
     func notRegistered() throws {
-        var world = StatusWorld()
-        var bob = try world.phone()
-        try world.settle(&bob)
+        var (world, bob) = try StatusWorld.settled()
         var origin = world.sender()
         _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
         try world.settle(&origin)
@@ -190,9 +182,7 @@ struct StatusOriginTests {
 
     @Test("A contact code of somebody else, an old one, and noise teach nothing")
     func foreignCodes() throws {
-        var world = StatusWorld()
-        var bob = try world.phone()
-        try world.settle(&bob)
+        var (world, bob) = try StatusWorld.settled()
         let old = try #require(world.history.last)
         bob.use(try StatusDeviceToken.fcm(Secret("another".utf8)))
         try world.settle(&bob)
@@ -258,9 +248,7 @@ struct StatusOriginTests {
 
     @Test("A server that says there is no token ends no other server's")
     func withholdingServer() throws {
-        var world = StatusWorld()
-        var bob = try world.phone()
-        try world.settle(&bob)
+        var (world, bob) = try StatusWorld.settled()
         world.servers[0].withholdsFrom = 99
         for place in 0..<2 { world.servers[place].reportFaults = [.wrongToken] }
         var origin = world.sender()
@@ -273,9 +261,7 @@ struct StatusOriginTests {
 
     @Test("A server that claims the highest version, and then is silent, shuts nobody else out")
     func claimedVersion() throws {
-        var world = StatusWorld()
-        var bob = try world.phone()
-        try world.settle(&bob)
+        var (world, bob) = try StatusWorld.settled()
         world.forgetHistory()
         world.servers[0].claimedVersion = .max
         var origin = world.sender()
@@ -346,9 +332,7 @@ struct StatusOriginTests {
 
     @Test("What is kept is read back the same, and nothing else is taken")
     func keeping() throws {
-        var world = StatusWorld()
-        var bob = try world.phone()
-        try world.settle(&bob)
+        var (world, bob) = try StatusWorld.settled()
         var origin = world.sender()
         _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
         try world.settle(&origin)

@@ -23,9 +23,7 @@ struct StatusPushConversationTests {
 
     @Test("A phone registers at two servers and advertises; a contact's message reaches it by one of them")
     func wholeWay() throws {
-        var world = StatusWorld()
-        var bob = try world.phone()
-        try world.settle(&bob)
+        var (world, bob) = try StatusWorld.settled()
         #expect(world.events == world.servers.map { .registered($0.key.point) })
         #expect(bob.version == 1 && world.servers.allSatisfy { $0.live.count == 1 })
 
@@ -61,9 +59,7 @@ struct StatusPushConversationTests {
 
     @Test("Without a contact code the servers are asked once, and the day after at the earliest again")
     func asking() throws {
-        var world = StatusWorld()
-        var bob = try world.phone()
-        try world.settle(&bob)
+        var (world, bob) = try StatusWorld.settled()
         world.forgetHistory()
         var alice = world.sender()
         _ = try alice.notify(Self.message, to: [bob.key.point], now: world.now)
@@ -80,9 +76,7 @@ struct StatusPushConversationTests {
 
     @Test("Whoever would wait long for coordinates waits three seconds for more, once a server has told some")
     func patientAsking() throws {
-        var world = StatusWorld()
-        var bob = try world.phone()
-        try world.settle(&bob)
+        var (world, bob) = try StatusWorld.settled()
         world.forgetHistory()
         var alice = world.sender()
         alice.answerWait = .seconds(45)
@@ -103,9 +97,7 @@ struct StatusPushConversationTests {
     @Test("A server that is silent for three seconds is passed over for the other, by different bytes")
     func failover() throws {
         for down in 0..<2 {
-            var world = StatusWorld()
-            var bob = try world.phone()
-            try world.settle(&bob)
+            var (world, bob) = try StatusWorld.settled()
             var alice = world.sender()
             world.servers[down].isDown = true
             for _ in 0..<4 { _ = try alice.notify(Self.message, to: [bob.key.point], now: world.now) }
@@ -120,8 +112,7 @@ struct StatusPushConversationTests {
         var world = StatusWorld()
         let carol = world.keyPair().point
         var bob = try world.phone()
-        var settings = StatusSettings()
-        settings.contacts = [carol]
+        let settings = changing(StatusSettings()) { $0.contacts = [carol] }
         try bob.apply(settings)
         try world.settle(&bob)
         var alice = world.sender()
@@ -140,12 +131,9 @@ struct StatusPushConversationTests {
 
     @Test("A server that was away during a change is brought level later")
     func broughtLevel() throws {
-        var world = StatusWorld()
-        var bob = try world.phone()
-        try world.settle(&bob)
+        var (world, bob) = try StatusWorld.settled()
         world.servers[1].isDown = true
-        var settings = StatusSettings()
-        settings.contactsOnly = true
+        let settings = changing(StatusSettings()) { $0.contactsOnly = true }
         try bob.apply(settings)
         try world.settle(&bob, for: .seconds(100))
         #expect(bob.servers.map(\.condition) == [.registered, .waiting])
@@ -162,9 +150,7 @@ struct StatusPushConversationTests {
 
     @Test("Switching off makes the servers forget, and switching on again needs no luck with versions")
     func off() throws {
-        var world = StatusWorld()
-        var bob = try world.phone()
-        try world.settle(&bob)
+        var (world, bob) = try StatusWorld.settled()
         bob.switchOff()
         #expect(!bob.isForgotten)
         try world.settle(&bob)
