@@ -27,6 +27,30 @@ struct BadText: Sendable, CustomTestStringConvertible {
         self.line = line
         self.mention = mention
     }
+
+    /// The smallest configuration with these lines behind it, which begin with line 13.
+    fileprivate static func behind(
+        _ name: String, _ more: String, _ code: ConfigurationFault.Code, _ path: String, line: Int? = 13,
+        says mention: String = ""
+    ) -> BadText { BadText(name, minimal(appending: more), code, path, line: line, says: mention) }
+
+    /// The smallest configuration with other words in the place of some.
+    fileprivate static func instead(
+        _ name: String, _ replaced: String, with words: String, _ code: ConfigurationFault.Code,
+        _ path: String, line: Int?, says mention: String = ""
+    ) -> BadText { BadText(name, minimal(replaced, with: words), code, path, line: line, says: mention) }
+
+    /// The text has this fault and no other; returns what is said of it.
+    @discardableResult
+    func expectAlone(at place: SourceLocation = #_sourceLocation) throws -> String {
+        let found = faults(text)
+        #expect(found.map(\.code) == [code], "\(name)", sourceLocation: place)
+        #expect(found.map(\.path) == [path], "\(name)", sourceLocation: place)
+        let fault = try #require(found.first, sourceLocation: place)
+        if let line { #expect(fault.line == line, "\(name)", sourceLocation: place) }
+        #expect(fault.sentence.contains(mention) || mention.isEmpty, sourceLocation: place)
+        return fault.sentence
+    }
 }
 
 private let apns = "apps.acme.apns"
@@ -36,37 +60,31 @@ private let zulip = "instances.zulip-main"
 private let shapes: [BadText] = [
     BadText("root list", "- a", .wrongShape, "", line: 1),
     BadText("root text", "hello", .wrongShape, "", line: 1),
-    BadText("tab", minimal(appending: "log:\n\tlevel: info"), .notYAML, "", line: 14),
-    BadText("open bracket", minimal(appending: "log: [a"), .notYAML, "", line: nil),
-    BadText("two documents", minimal(appending: "---\nlog: {}"), .notYAML, "", line: 13),
-    BadText("undefined alias", minimal(appending: "log: *x"), .notYAML, "", line: 13),
-    BadText(
-        "same key twice", minimal(appending: "log: {}\nlog: {}"), .duplicateKey, "", line: 14,
+    .behind("tab", "log:\n\tlevel: info", .notYAML, "", line: 14),
+    .behind("open bracket", "log: [a", .notYAML, "", line: nil),
+    .behind("two documents", "---\nlog: {}", .notYAML, ""),
+    .behind("undefined alias", "log: *x", .notYAML, ""),
+    .behind(
+        "same key twice", "log: {}\nlog: {}", .duplicateKey, "", line: 14,
         says: "The key log stands twice in one mapping, first in line 13"),
-    BadText(
-        "same name twice", minimal(appending: "log:\n  level: info\n  # so\n  \"level\" : debug"),
-        .duplicateKey,
-        "", line: 16, says: "The key level stands twice in one mapping, first in line 14"),
-    BadText(
-        "same key in one line", minimal(appending: "log: { level: info, level: debug }"), .duplicateKey, "",
-        line: 13, says: "The key level stands twice"),
-    BadText("deep", minimal(appending: "log: [[[[[[[[[[a]]]]]]]]]]"), .wrongShape, "", line: 13),
-    BadText(
-        "unknown root key", minimal(appending: "listener: {}"), .unknownKey, "listener", line: 13,
-        says: "listeners"),
-    BadText(
-        "unknown far key", minimal(appending: "zzzzzz: 1"), .unknownKey, "zzzzzz", line: 13, says: "instances"
-    ),
-    BadText(
-        "swapped letters", minimal("team:", with: "taem: A1B2C3D4E5\n      team:"), .unknownKey,
-        "\(apns).taem",
+    .behind(
+        "same name twice", "log:\n  level: info\n  # so\n  \"level\" : debug", .duplicateKey, "", line: 16,
+        says: "The key level stands twice in one mapping, first in line 14"),
+    .behind(
+        "same key in one line", "log: { level: info, level: debug }", .duplicateKey, "",
+        says: "The key level stands twice"),
+    .behind("deep", "log: [[[[[[[[[[a]]]]]]]]]]", .wrongShape, ""),
+    .behind("unknown root key", "listener: {}", .unknownKey, "listener", says: "listeners"),
+    .behind("unknown far key", "zzzzzz: 1", .unknownKey, "zzzzzz", says: "instances"),
+    .instead(
+        "swapped letters", "team:", with: "taem: A1B2C3D4E5\n      team:", .unknownKey, "\(apns).taem",
         line: 4, says: "team"),
-    BadText("app as text", minimal(appending: "log: info"), .wrongShape, "log", line: 13),
-    BadText("list of mappings", minimal("[acme]", with: "[{a: b}]"), .wrongShape, "\(zulip).apps", line: 11),
-    BadText("list as text", minimal("[acme]", with: "acme"), .wrongShape, "\(zulip).apps", line: 11),
-    BadText("name in capitals", minimal("  acme:", with: "  ACME:"), .badName, "apps.ACME", line: 2),
-    BadText("empty value", minimal("team: A1B2C3D4E5", with: "team:"), .badValue, "\(apns).team", line: 4),
-    BadText("no team", minimal("team: A1B2C3D4E5", with: "voip: true"), .missingKey, "\(apns).team", line: 4),
+    .behind("app as text", "log: info", .wrongShape, "log"),
+    .instead("list of mappings", "[acme]", with: "[{a: b}]", .wrongShape, "\(zulip).apps", line: 11),
+    .instead("list as text", "[acme]", with: "acme", .wrongShape, "\(zulip).apps", line: 11),
+    .instead("name in capitals", "  acme:", with: "  ACME:", .badName, "apps.ACME", line: 2),
+    .instead("empty value", "team: A1B2C3D4E5", with: "team:", .badValue, "\(apns).team", line: 4),
+    .instead("no team", "team: A1B2C3D4E5", with: "voip: true", .missingKey, "\(apns).team", line: 4),
     BadText("no apps", "instances: {}", .missingKey, "apps", line: 1),
     BadText("no instances", "apps: {}", .missingKey, "instances", line: 1),
     BadText("nothing at all", "", .missingKey, "instances", line: 1)
@@ -74,133 +92,101 @@ private let shapes: [BadText] = [
 
 /// Values.
 private let values: [BadText] = [
-    BadText("short team", minimal("A1B2C3D4E5", with: "A1B2"), .badValue, "\(apns).team", line: 4),
-    BadText("small letters", minimal("F6G7H8I9J0", with: "f6g7h8i9j0"), .badValue, "\(apns).key_id", line: 5),
-    BadText(
-        "bundle with suffix", minimal("org.acme.chat", with: "org.acme.voip"), .badValue, "\(apns).bundles",
-        line: 7),
-    BadText(
-        "bundle with space", minimal("org.acme.chat", with: "a b"), .badValue, "\(apns).bundles", line: 7),
-    BadText("no bundle", minimal("[org.acme.chat]", with: "[]"), .badValue, "\(apns).bundles", line: 7),
-    BadText(
-        "bundle twice", minimal("[org.acme.chat]", with: "[a, a]"), .conflict, "\(apns).bundles", line: 7),
-    BadText(
-        "environment", minimal("      key_id", with: "      environment: prodution\n      key_id"), .badValue,
+    .instead("short team", "A1B2C3D4E5", with: "A1B2", .badValue, "\(apns).team", line: 4),
+    .instead("small letters", "F6G7H8I9J0", with: "f6g7h8i9j0", .badValue, "\(apns).key_id", line: 5),
+    .instead(
+        "bundle with suffix", "org.acme.chat", with: "org.acme.voip", .badValue, "\(apns).bundles", line: 7),
+    .instead("bundle with space", "org.acme.chat", with: "a b", .badValue, "\(apns).bundles", line: 7),
+    .instead("no bundle", "[org.acme.chat]", with: "[]", .badValue, "\(apns).bundles", line: 7),
+    .instead("bundle twice", "[org.acme.chat]", with: "[a, a]", .conflict, "\(apns).bundles", line: 7),
+    .instead(
+        "environment", "      key_id", with: "      environment: prodution\n      key_id", .badValue,
         "\(apns).environment", line: 5, says: "Did you mean production?"),
-    BadText(
-        "voip", minimal("      key_id", with: "      voip: yes\n      key_id"), .badValue, "\(apns).voip",
-        line: 5),
-    BadText(
-        "url without https", minimal("      key_id", with: "      url: http://a\n      key_id"), .badValue,
+    .instead(
+        "voip", "      key_id", with: "      voip: yes\n      key_id", .badValue, "\(apns).voip", line: 5),
+    .instead(
+        "url without https", "      key_id", with: "      url: http://a\n      key_id", .badValue,
         "\(apns).url", line: 5),
-    BadText(
-        "url with path", minimal("      key_id", with: "      url: https://a/b\n      key_id"), .badValue,
+    .instead(
+        "url with path", "      key_id", with: "      url: https://a/b\n      key_id", .badValue,
         "\(apns).url", line: 5),
-    BadText(
-        "level", minimal(appending: "log: { level: wraning }"), .badValue, "log.level", line: 13,
-        says: "warning"),
-    BadText(
-        "rows as word", minimal(appending: "limits: { outbox: { rows: many } }"), .badValue,
-        "limits.outbox.rows",
-        line: 13),
-    BadText(
-        "rows too few", minimal(appending: "limits: { outbox: { rows: 1 } }"), .outOfBounds,
-        "limits.outbox.rows",
-        line: 13),
-    BadText(
-        "bytes", minimal(appending: "limits: { outbox: { bytes: 99999 TiB } }"), .outOfBounds,
-        "limits.outbox.bytes",
-        line: 13),
-    BadText(
-        "negative", minimal(appending: "limits: { connections: -1 }"), .badValue, "limits.connections",
-        line: 13),
-    BadText("proxy with password", minimal(appending: "proxy: http://u:p@h:1"), .badValue, "proxy", line: 13),
-    BadText(
-        "webhook alone", minimal(appending: "alerts: { webhook: { url: https://a/ } }"), .missingKey,
-        "alerts.webhook.secret_file", line: 13),
-    BadText(
-        "mail by name", minimal(appending: "alerts: { mail: { command: [mail] } }"), .badValue,
-        "alerts.mail.command", line: 13),
-    BadText(
-        "mail to two", minimal(appending: "alerts: { mail: { command: [/bin/mail], to: \"a@b,c@d\" } }"),
-        .badValue, "alerts.mail.to", line: 13),
-    BadText(
-        "mail with a second head",
-        minimal(appending: "alerts: { mail: { command: [/bin/mail], to: \"a@b\\nBcc: c@d\" } }"),
-        .badValue, "alerts.mail.to", line: 13),
-    BadText(
-        "huge alert",
-        minimal("  acme:", with: "  acme:\n    fallback: { title: \(String(repeating: "x", count: 500)) }"),
-        .tooLarge, "apps.acme.fallback", line: 3),
-    BadText(
-        "silent alert", minimal("  acme:", with: "  acme:\n    fallback: { sound: default }"), .missingKey,
+    .behind("level", "log: { level: wraning }", .badValue, "log.level", says: "warning"),
+    .behind("rows as word", "limits: { outbox: { rows: many } }", .badValue, "limits.outbox.rows"),
+    .behind("rows too few", "limits: { outbox: { rows: 1 } }", .outOfBounds, "limits.outbox.rows"),
+    .behind("bytes", "limits: { outbox: { bytes: 99999 TiB } }", .outOfBounds, "limits.outbox.bytes"),
+    .behind("negative", "limits: { connections: -1 }", .badValue, "limits.connections"),
+    .behind("proxy with password", "proxy: http://u:p@h:1", .badValue, "proxy"),
+    .behind(
+        "webhook alone", "alerts: { webhook: { url: https://a/ } }", .missingKey, "alerts.webhook.secret_file"
+    ),
+    .behind("mail by name", "alerts: { mail: { command: [mail] } }", .badValue, "alerts.mail.command"),
+    .behind(
+        "mail to two", "alerts: { mail: { command: [/bin/mail], to: \"a@b,c@d\" } }", .badValue,
+        "alerts.mail.to"),
+    .behind(
+        "mail with a second head", "alerts: { mail: { command: [/bin/mail], to: \"a@b\\nBcc: c@d\" } }",
+        .badValue, "alerts.mail.to"),
+    .instead(
+        "huge alert", "  acme:",
+        with: "  acme:\n    fallback: { title: \(String(repeating: "x", count: 500)) }", .tooLarge,
         "apps.acme.fallback", line: 3),
-    BadText(
-        "two titles", minimal("  acme:", with: "  acme:\n    fallback: { title: a, title_loc_key: b }"),
-        .conflict,
+    .instead(
+        "silent alert", "  acme:", with: "  acme:\n    fallback: { sound: default }", .missingKey,
+        "apps.acme.fallback", line: 3),
+    .instead(
+        "two titles", "  acme:", with: "  acme:\n    fallback: { title: a, title_loc_key: b }", .conflict,
         "apps.acme.fallback.title_loc_key", line: 3),
-    BadText(
-        "password in the URL", minimal(appending: "store: { url: postgres://u:hunter2@h/db }"), .badValue,
-        "store.url", line: 13, says: "store.password_file"),
-    BadText(
-        "password behind the URL",
-        minimal(appending: "store: { url: \"postgresql://u@h/db?password=hunter2\" }"), .badValue,
-        "store.url",
-        line: 13, says: "store.password_file"),
-    BadText(
-        "no such option of libpq", minimal(appending: "store: { url: \"postgresql://u@h/db?sslmod=x\" }"),
-        .badValue, "store.url", line: 13, says: "postgresql://USER@HOST/DATABASE"),
-    BadText(
-        "two hosts and three ports",
-        minimal(appending: "store: { url: \"postgresql://u@a,b/db?port=1,2,3\" }"), .badValue, "store.url",
-        line: 13),
-    BadText(
-        "password of SQLite",
-        minimal(appending: "store: { url: \"sqlite:a.sqlite\", password_file: p }"), .conflict,
-        "store.password_file", line: 13),
-    BadText("memory", minimal(appending: "store: { url: \"memory:\" }"), .conflict, "store.url", line: 13),
-    BadText("mysql", minimal(appending: "store: { url: \"mysql://x\" }"), .badValue, "store.url", line: 13),
-    BadText(
-        "no host", minimal("    keys", with: "    sign_up: allow-list\n    keys"), .missingKey,
-        "\(zulip).hosts",
+    .behind(
+        "password in the URL", "store: { url: postgres://u:hunter2@h/db }", .badValue, "store.url",
+        says: "store.password_file"),
+    .behind(
+        "password behind the URL", "store: { url: \"postgresql://u@h/db?password=hunter2\" }", .badValue,
+        "store.url", says: "store.password_file"),
+    .behind(
+        "no such option of libpq", "store: { url: \"postgresql://u@h/db?sslmod=x\" }", .badValue, "store.url",
+        says: "postgresql://USER@HOST/DATABASE"),
+    .behind(
+        "two hosts and three ports", "store: { url: \"postgresql://u@a,b/db?port=1,2,3\" }", .badValue,
+        "store.url"),
+    .behind(
+        "password of SQLite", "store: { url: \"sqlite:a.sqlite\", password_file: p }", .conflict,
+        "store.password_file"),
+    .behind("memory", "store: { url: \"memory:\" }", .conflict, "store.url"),
+    .behind("mysql", "store: { url: \"mysql://x\" }", .badValue, "store.url"),
+    .instead(
+        "no host", "    keys", with: "    sign_up: allow-list\n    keys", .missingKey, "\(zulip).hosts",
         line: 10),
-    BadText(
-        "bad host", minimal("    keys", with: "    sign_up: allow-list\n    hosts: [https://a.b]\n    keys"),
+    .instead(
+        "bad host", "    keys", with: "    sign_up: allow-list\n    hosts: [https://a.b]\n    keys",
         .badValue, "\(zulip).hosts", line: 13),
-    BadText(
-        "hosts for nothing", minimal("    keys", with: "    hosts: [a.b]\n    keys"), .conflict,
-        "\(zulip).hosts",
+    .instead(
+        "hosts for nothing", "    keys", with: "    hosts: [a.b]\n    keys", .conflict, "\(zulip).hosts",
         line: 12)
 ]
 
 /// References, listeners, protocols.
 private let crossings: [BadText] = [
-    BadText(
-        "no such app", minimal("[acme]", with: "[acmee]"), .unknownReference, "\(zulip).apps", line: 11,
+    .instead(
+        "no such app", "[acme]", with: "[acmee]", .unknownReference, "\(zulip).apps", line: 11,
         says: "Did you mean acme?"),
-    BadText("app twice", minimal("[acme]", with: "[acme, acme]"), .conflict, "\(zulip).apps", line: 11),
-    BadText(
-        "fcm_app without fcm", minimal("    keys", with: "    fcm_app: acme\n    keys"), .conflict,
+    .instead("app twice", "[acme]", with: "[acme, acme]", .conflict, "\(zulip).apps", line: 11),
+    .instead(
+        "fcm_app without fcm", "    keys", with: "    fcm_app: acme\n    keys", .conflict, "\(zulip).fcm_app",
+        line: 12),
+    .instead(
+        "fcm_app of nobody", "    keys", with: "    fcm_app: other\n    keys", .unknownReference,
         "\(zulip).fcm_app", line: 12),
-    BadText(
-        "fcm_app of nobody", minimal("    keys", with: "    fcm_app: other\n    keys"), .unknownReference,
-        "\(zulip).fcm_app", line: 12),
-    BadText(
-        "unbuilt protocol", minimal("protocol: zulip", with: "protocol: gorush\n    bare_path: true"),
-        .notBuiltYet, "\(zulip).protocol", line: 10),
-    BadText(
-        "no such protocol", minimal("protocol: zulip", with: "protocol: zullip"), .badValue,
-        "\(zulip).protocol",
+    .instead(
+        "unbuilt protocol", "protocol: zulip", with: "protocol: gorush\n    bare_path: true", .notBuiltYet,
+        "\(zulip).protocol", line: 10),
+    .instead(
+        "no such protocol", "protocol: zulip", with: "protocol: zullip", .badValue, "\(zulip).protocol",
         line: 10),
-    BadText(
-        "no protocol", minimal("    protocol: zulip\n", with: ""), .missingKey, "\(zulip).protocol",
-        line: 10),
-    BadText(
-        "no keys", minimal("    keys: bouncer.keys", with: "    sign_up: open"), .missingKey, "\(zulip).keys",
-        line: 10),
-    BadText(
-        "huawei", minimal("  acme:", with: "  acme:\n    huawei: {}"), .notBuiltYet, "apps.acme.huawei",
-        line: 3),
+    .instead("no protocol", "    protocol: zulip\n", with: "", .missingKey, "\(zulip).protocol", line: 10),
+    .instead(
+        "no keys", "    keys: bouncer.keys", with: "    sign_up: open", .missingKey, "\(zulip).keys", line: 10
+    ),
+    .instead("huawei", "  acme:", with: "  acme:\n    huawei: {}", .notBuiltYet, "apps.acme.huawei", line: 3),
     BadText(
         "one bundle, two apps",
         minimal(
@@ -212,9 +198,9 @@ private let crossings: [BadText] = [
                 """
         ).replacing("[acme]", with: "[acme, twin]"),
         .conflict, "\(zulip).apps", line: 9),
-    BadText(
-        "serves nobody", minimal(appending: "listeners: { a: { bind: \"127.0.0.1:1\", serves: [zulip] } }"),
-        .unknownReference, "listeners.a.serves", line: 13),
+    .behind(
+        "serves nobody", "listeners: { a: { bind: \"127.0.0.1:1\", serves: [zulip] } }", .unknownReference,
+        "listeners.a.serves"),
     BadText(
         "no serves beside another",
         minimal(
@@ -224,44 +210,37 @@ private let crossings: [BadText] = [
                   b: { bind: "127.0.0.1:2", serves: [zulip-main] }
                 """),
         .missingKey, "listeners.a.serves", line: 14),
-    BadText(
-        "no bind", minimal(appending: "listeners: { a: { serves: [zulip-main] } }"), .missingKey,
-        "listeners.a.bind", line: 13),
-    BadText(
-        "bind by name", minimal(appending: "listeners: { a: { bind: \"host:1\", serves: [zulip-main] } }"),
-        .badValue, "listeners.a.bind", line: 13),
-    BadText(
-        "port", minimal(appending: "listeners: { a: { bind: \"127.0.0.1:65536\", serves: [zulip-main] } }"),
-        .badValue, "listeners.a.bind", line: 13),
-    BadText(
-        "origin", minimal(appending: "listeners:\n  origin: { bind: \"127.0.0.1:8490\" }"), .conflict,
-        "listeners.origin", line: 14),
-    BadText(
-        "admin serves", minimal(appending: "listeners: { admin: { serves: [zulip-main] } }"), .conflict,
-        "listeners.admin.serves", line: 13),
-    BadText(
-        "admin in the open", minimal(appending: "listeners: { admin: { bind: \"0.0.0.0:1\" } }"), .missingKey,
-        "listeners.admin.token_file", line: 13),
-    BadText(
+    .behind("no bind", "listeners: { a: { serves: [zulip-main] } }", .missingKey, "listeners.a.bind"),
+    .behind(
+        "bind by name", "listeners: { a: { bind: \"host:1\", serves: [zulip-main] } }", .badValue,
+        "listeners.a.bind"),
+    .behind(
+        "port", "listeners: { a: { bind: \"127.0.0.1:65536\", serves: [zulip-main] } }", .badValue,
+        "listeners.a.bind"),
+    .behind(
+        "origin", "listeners:\n  origin: { bind: \"127.0.0.1:8490\" }", .conflict, "listeners.origin",
+        line: 14),
+    .behind(
+        "admin serves", "listeners: { admin: { serves: [zulip-main] } }", .conflict,
+        "listeners.admin.serves"),
+    .behind(
+        "admin in the open", "listeners: { admin: { bind: \"0.0.0.0:1\" } }", .missingKey,
+        "listeners.admin.token_file"),
+    .behind(
         "token on a public door",
-        minimal(
-            appending: "listeners: { a: { bind: \"127.0.0.1:1\", serves: [zulip-main], token_file: t } }"),
-        .conflict, "listeners.a.token_file", line: 13),
-    BadText(
-        "half of TLS",
-        minimal(
-            appending: "listeners: { a: { bind: \"127.0.0.1:1\", serves: [zulip-main], tls: { cert: c } } }"),
-        .missingKey, "listeners.a.tls.key", line: 13),
-    BadText(
+        "listeners: { a: { bind: \"127.0.0.1:1\", serves: [zulip-main], token_file: t } }", .conflict,
+        "listeners.a.token_file"),
+    .behind(
+        "half of TLS", "listeners: { a: { bind: \"127.0.0.1:1\", serves: [zulip-main], tls: { cert: c } } }",
+        .missingKey, "listeners.a.tls.key"),
+    .behind(
         "bad proxy address",
-        minimal(appending: "listeners: { public: { serves: [zulip-main], trusted_proxies: [10.0.0.0/33] } }"),
-        .badValue, "listeners.public.trusted_proxies", line: 13),
-    BadText(
+        "listeners: { public: { serves: [zulip-main], trusted_proxies: [10.0.0.0/33] } }", .badValue,
+        "listeners.public.trusted_proxies"),
+    .behind(
         "one address twice",
-        minimal(
-            appending: "listeners:\n  public: { serves: [zulip-main] }\n  admin: { bind: \"127.0.0.1:8480\" }"
-        ),
-        .conflict, "listeners.admin.bind", line: 15),
+        "listeners:\n  public: { serves: [zulip-main] }\n  admin: { bind: \"127.0.0.1:8480\" }", .conflict,
+        "listeners.admin.bind", line: 15),
     BadText(
         "wildcard and address",
         minimal(
@@ -271,11 +250,10 @@ private let crossings: [BadText] = [
                   admin: { bind: "127.0.0.1:9" }
                 """),
         .conflict, "listeners.admin.bind", line: 15),
-    BadText("nobody serves it", minimal(appending: "listeners: { admin: {} }"), .conflict, zulip, line: 10),
-    BadText(
-        "two bouncers on one door",
-        minimal(appending: "  second: { protocol: zulip, apps: [acme], keys: b }"),
-        .conflict, "listeners.public.serves", line: nil)
+    .behind("nobody serves it", "listeners: { admin: {} }", .conflict, zulip, line: 10),
+    .behind(
+        "two bouncers on one door", "  second: { protocol: zulip, apps: [acme], keys: b }", .conflict,
+        "listeners.public.serves", line: nil)
 ]
 
 @Suite("Refusing a configuration")
