@@ -17,8 +17,7 @@ struct CredentialCacheTests {
             key, Array(account.json(tokenURI: "https://localhost:1/token").utf8), replacing: true)
         try writeFile(authority, Array("one".utf8), replacing: true)
         let made = Mutex(0)
-        var app = FCMSettings(serviceAccountFile: key, address: .auto)
-        app.caFile = authority
+        let app = changing(FCMSettings(serviceAccountFile: key, address: .auto)) { $0.caFile = authority }
         var standing: CredentialCache?
         /// - Returns: how often a way to the token service was made so far.
         func reload(_ proxy: OutgoingProxy? = nil) throws -> Int {

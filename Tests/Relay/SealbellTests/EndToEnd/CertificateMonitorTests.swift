@@ -77,32 +77,30 @@ struct CertificateMonitorTests {
             "trusted_proxies: [127.0.0.1] }", with: "tls: { cert: a.pem, key: a.key } }")
         let now = World.live.now()
         let fresh = try Self.authority(endingIn: 300, from: now)
-        try await RelayStage.with(text, prepare: { try Self.put(fresh, $0) }) { stage in
-            try await stage.run { relay in
-                let mail = stage.folder.path + "/mail"
-                /// Each look is a request of its own, so nothing spins.
-                func arrived(_ words: String) async throws {
-                    while true {
-                        let bytes = FileManager.default.contents(atPath: mail) ?? Data()
-                        if String(decoding: bytes, as: UTF8.self).contains(words) { return }
-                        _ = try await relay.admin("/health/live")
-                    }
+        try await RelayStage.running(text, prepare: { try Self.put(fresh, $0) }) { relay in
+            let mail = relay.stage.folder.path + "/mail"
+            /// Each look is a request of its own, so nothing spins.
+            func arrived(_ words: String) async throws {
+                while true {
+                    let bytes = FileManager.default.contents(atPath: mail) ?? Data()
+                    if String(decoding: bytes, as: UTF8.self).contains(words) { return }
+                    _ = try await relay.admin("/health/live")
                 }
-                let mailing =
-                    text
-                    + "alerts: { mail: { command: [/usr/bin/tee, -a, \(mail)], to: ops@acme.example } }\n"
-                try Self.put(try Self.authority(endingIn: 5, from: now), stage.folder.path)
-                try relay.relay.reload(stage.configuration(mailing))
-                try await arrived("certificate_expiring raised")
-                try await arrived("To: ops@acme.example")
-                try await arrived("the listener soon expires within 5 days")
-                let metrics = String(decoding: try await relay.admin("/metrics").body, as: UTF8.self)
-                #expect(
-                    metrics.contains("sealbell_alert{alert=\"certificate_expiring\",subject=\"soon\"} 1"))
-                try Self.put(fresh, stage.folder.path)
-                try relay.relay.reload(stage.configuration(mailing))
-                try await arrived("certificate_expiring cleared")
             }
+            let mailing =
+                text
+                + "alerts: { mail: { command: [/usr/bin/tee, -a, \(mail)], to: ops@acme.example } }\n"
+            try Self.put(try Self.authority(endingIn: 5, from: now), relay.stage.folder.path)
+            try relay.relay.reload(relay.stage.configuration(mailing))
+            try await arrived("certificate_expiring raised")
+            try await arrived("To: ops@acme.example")
+            try await arrived("the listener soon expires within 5 days")
+            let metrics = String(decoding: try await relay.admin("/metrics").body, as: UTF8.self)
+            #expect(
+                metrics.contains("sealbell_alert{alert=\"certificate_expiring\",subject=\"soon\"} 1"))
+            try Self.put(fresh, relay.stage.folder.path)
+            try relay.relay.reload(relay.stage.configuration(mailing))
+            try await arrived("certificate_expiring cleared")
         }
     }
 }

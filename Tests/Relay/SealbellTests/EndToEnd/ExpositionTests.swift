@@ -146,23 +146,21 @@ struct ExpositionTests {
     @Test("While the store does not answer, what is owed is not told as nothing")
     func storeAway() async throws {
         let fault = FailingEngine.Fault()
-        try await RelayStage.with { stage in
-            try await stage.run(engine: { FailingEngine($0, fault) }) { relay in
-                func scrape() async throws -> String {
-                    String(decoding: try await relay.admin("/metrics").body, as: UTF8.self)
-                }
-                try await asked(for: "an empty outbox in the metrics") {
-                    try await scrape().contains("\nsealbell_outbox_rows 0\n")
-                }
-                fault.set(.unavailable)
-                try await asked(for: "metrics without an outbox") {
-                    try await !scrape().contains("sealbell_outbox_rows")
-                }
-                let status = try JSONValue.parse(try await relay.admin("/status").body)
-                #expect(status["outbox"]?["rows"] == .null && status["outbox"]?["bytes"] == .null)
-                let page = String(decoding: try await relay.admin("/").body, as: UTF8.self)
-                #expect(page.contains("the store does not say what is owed"))
+        try await RelayStage.running(engine: { FailingEngine($0, fault) }) { relay in
+            func scrape() async throws -> String {
+                String(decoding: try await relay.admin("/metrics").body, as: UTF8.self)
             }
+            try await asked(for: "an empty outbox in the metrics") {
+                try await scrape().contains("\nsealbell_outbox_rows 0\n")
+            }
+            fault.set(.unavailable)
+            try await asked(for: "metrics without an outbox") {
+                try await !scrape().contains("sealbell_outbox_rows")
+            }
+            let status = try JSONValue.parse(try await relay.admin("/status").body)
+            #expect(status["outbox"]?["rows"] == .null && status["outbox"]?["bytes"] == .null)
+            let page = String(decoding: try await relay.admin("/").body, as: UTF8.self)
+            #expect(page.contains("the store does not say what is owed"))
         }
     }
 }

@@ -43,21 +43,19 @@ struct ReadinessTests {
     @Test("A store that fails takes Zulip's readiness, and leaves Marmot its own")
     func storeOut() async throws {
         let fault = FailingEngine.Fault()
-        try await RelayStage.with(MarmotTests.text()) { stage in
-            try await stage.run(engine: { FailingEngine($0, fault) }) { relay in
-                try await asked(for: "a Marmot instance that is ready") {
-                    try await health(relay, "marmot-main").status == 200
-                }
-                fault.set(.unavailable)
-                try await asked(for: "a relay that is not ready") { try await health(relay).status == 503 }
-                // The relay as a whole may have been out for another reason, a moment before.
-                try await asked(for: "a Zulip instance that is not ready") {
-                    try await health(relay, "zulip-main").status == 503
-                }
-                #expect(try await health(relay, "marmot-main").status == 200)
-                fault.set(nil)
-                try await asked(for: "a relay that is ready") { try await health(relay).status == 200 }
+        try await RelayStage.running(MarmotTests.text(), engine: { FailingEngine($0, fault) }) { relay in
+            try await asked(for: "a Marmot instance that is ready") {
+                try await health(relay, "marmot-main").status == 200
             }
+            fault.set(.unavailable)
+            try await asked(for: "a relay that is not ready") { try await health(relay).status == 503 }
+            // The relay as a whole may have been out for another reason, a moment before.
+            try await asked(for: "a Zulip instance that is not ready") {
+                try await health(relay, "zulip-main").status == 503
+            }
+            #expect(try await health(relay, "marmot-main").status == 200)
+            fault.set(nil)
+            try await asked(for: "a relay that is ready") { try await health(relay).status == 200 }
         }
     }
 

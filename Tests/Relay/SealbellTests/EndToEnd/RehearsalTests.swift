@@ -21,16 +21,14 @@ struct RehearsalTests {
                 try writeFile(folder + "/" + name, real, replacing: true)
             }
         }
-        try await RelayStage.with(text, prepare: prepare) { stage in
-            try await stage.run { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
-                let robot = try await relay.phone(.fcm, of: server)
-                let answer = try await server.notify(.test(time: 1), [phone, robot], relay)
-                #expect(answer.apple == 1 && answer.android == 1)
-                for name in ["apns.p8", "fcm.json"] {
-                    #expect(try readFile(stage.folder.path + "/" + name, limitBytes: 1 << 20) == real)
-                }
+        try await RelayStage.running(text, prepare: prepare) { relay in
+            let server = try await relay.server()
+            let phone = try await relay.phone(.apns, of: server)
+            let robot = try await relay.phone(.fcm, of: server)
+            let answer = try await server.notify(.test(time: 1), [phone, robot], relay)
+            #expect(answer.apple == 1 && answer.android == 1)
+            for name in ["apns.p8", "fcm.json"] {
+                #expect(try readFile(relay.stage.folder.path + "/" + name, limitBytes: 1 << 20) == real)
             }
         }
     }

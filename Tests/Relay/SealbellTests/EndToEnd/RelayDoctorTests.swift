@@ -86,17 +86,15 @@ struct RelayDoctorTests {
 
     @Test("A trusted proxy that names its clients by no address is told")
     func unreadClients() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
-                _ = try Operator(relay)
-                for value in ["203.0.113.7:51234", "unknown", "unknown"] {
-                    _ = try await relay.door().ask(
-                        "GET", "/api/v1/remotes/",
-                        headers: [(name: "X-Forwarded-For", value: Secret(value.utf8))])
-                }
-                let told = try await look(stage).filter { $0.subject == "listeners.public" }
-                #expect(told.map(\.severity) == [.warning] && told[0].sentence.contains("of 2 requests"))
+        try await RelayStage.running { relay in
+            _ = try Operator(relay)
+            for value in ["203.0.113.7:51234", "unknown", "unknown"] {
+                _ = try await relay.door().ask(
+                    "GET", "/api/v1/remotes/",
+                    headers: [(name: "X-Forwarded-For", value: Secret(value.utf8))])
             }
+            let told = try await look(relay.stage).filter { $0.subject == "listeners.public" }
+            #expect(told.map(\.severity) == [.warning] && told[0].sentence.contains("of 2 requests"))
         }
     }
 

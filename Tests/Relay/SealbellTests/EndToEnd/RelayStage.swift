@@ -26,21 +26,38 @@ let sharedMetrics: PrometheusMetrics = {
 /// the other.
 final class RelayStage: Sendable {
     /// The apps and instances of most tests. `learn`, so that both of Apple's worlds are there.
-    static let text = """
-        listeners:
-          public: { bind: "127.0.0.1:0", serves: [zulip-main], trusted_proxies: [127.0.0.1] }
-          admin: { bind: "127.0.0.1:0" }
-        log: { level: debug }
-        apps:
-          acme:
-            apns:
-              { team: A1B2C3D4E5, key_id: F6G7H8I9J0, key_file: apns.p8, bundles: [org.acme.chat],
-                environment: learn }
-            fcm: { service_account: fcm.json }
-        instances:
+    static let text = oneApp(
+        serving: "[zulip-main], trusted_proxies: [127.0.0.1]",
+        """
           zulip-main: { protocol: zulip, apps: [acme], keys: bouncer.keys, sign_up: open }
 
-        """
+        """)
+
+    /// A configuration with one app, `acme`, for both push services.
+    ///
+    /// - Parameters:
+    ///   - listener: what the public listener serves, and its further keys; `nil`: there is none.
+    ///   - more: further keys of the app's section of APNs, each with a comma and a blank behind it.
+    ///   - instances: their lines, indented by two.
+    static func oneApp(
+        serving listener: String?, bundle: String = "org.acme.chat", app more: String = "",
+        _ instances: String
+    ) -> String {
+        let door = listener.map { "  public: { bind: \"127.0.0.1:0\", serves: \($0) }\n" } ?? ""
+        return """
+            listeners:
+            \(door)  admin: { bind: "127.0.0.1:0" }
+            log: { level: debug }
+            apps:
+              acme:
+                apns:
+                  { team: A1B2C3D4E5, key_id: F6G7H8I9J0, key_file: apns.p8, bundles: [\(bundle)],
+                    \(more)environment: learn }
+                fcm: { service_account: fcm.json }
+            instances:
+
+            """ + instances
+    }
 
     let folder: TemporaryFolder
     let sandbox: Sandbox
@@ -94,6 +111,19 @@ final class RelayStage: Sendable {
             throw error
         }
         await stage.stop()
+    }
+
+    /// Runs `body` with a relay on a stage of its own, for tests that start one relay and end with it.
+    static func running(
+        _ text: String = RelayStage.text, world: World = .live, hosting: Hosting = .standard,
+        prepare: (String) throws -> Void = { _ in }, hold: Duration = DeliveryLimits().hold,
+        engine: @escaping @Sendable (any Engine) -> any Engine = { $0 },
+        spans change: (inout Surroundings) -> Void = { _ in },
+        _ body: (RunningRelay) async throws -> Void
+    ) async throws {
+        try await with(text, world: world, hosting: hosting, prepare: prepare) { stage in
+            try await stage.run(hold: hold, engine: engine, spans: change, body)
+        }
     }
 
     private func stop() async {

@@ -135,13 +135,11 @@ struct MarmotBadInputTests {
             }
         }
         let text = MarmotFloodTests.text(instance, "old_key_files: [odd.key]")
-        try await RelayStage.with(text, prepare: prepare) { stage in
-            try await stage.run { running in
-                let sender = try MarmotSender(running, instance)
-                #expect(sender.server.hex == keys["server"]?["pubkey"] as? String)
-                try await MarmotFloodTests.listening(running, instance, 1)
-                try await body(file, stage, running, sender)
-            }
+        try await RelayStage.running(text, prepare: prepare) { running in
+            let sender = try MarmotSender(running, instance)
+            #expect(sender.server.hex == keys["server"]?["pubkey"] as? String)
+            try await MarmotFloodTests.listening(running, instance, 1)
+            try await body(file, running.stage, running, sender)
         }
     }
 
@@ -235,29 +233,27 @@ struct MarmotBadInputTests {
         arguments: TokenFormat.allCases)
     func points(_ format: TokenFormat) async throws {
         let instance = "marmot-points-\(format.rawValue)"
-        try await RelayStage.with(MarmotFloodTests.text(instance)) { stage in
-            try await stage.run { running in
-                let sender = try MarmotSender(running, instance)
-                try await MarmotFloodTests.listening(running, instance, 1)
-                let apple = try MarmotSender.apple()
-                let good = try sender.box(apple.target, format)
-                let points = [
-                    [UInt8](repeating: 0, count: 31) + [5], [UInt8](repeating: 0xFF, count: 32),
-                    [UInt8](repeating: 0, count: 32)
-                ]
-                let bad = points.map { point in good.reveal { Secret(point + Array($0.dropFirst(32))) } }
-                let woken = stage.apns.subscribe(token: apple.token)
-                stage.sandbox.nostr.inject(try sender.trigger(bad, format).wrap)
-                stage.sandbox.nostr.inject(try sender.trigger(bad + [good], format).wrap)
-                _ = try await woken.next("a delivery")
-                try await running.owesNothing(instance)
-                #expect(stage.apns.deliveries().count == 1)
-                // The wraps are worked on side by side: the one without a good point may be the later one.
-                let decoys = ["instance": instance, "note": "marmot.decoy"]
-                try await running.until("sealbell_notes_total", decoys, reaches: 6)
-                #expect(try await running.metric("sealbell_notes_total", decoys) == 6)
-                #expect(stage.apns.deliveries().count == 1)
-            }
+        try await RelayStage.running(MarmotFloodTests.text(instance)) { running in
+            let sender = try MarmotSender(running, instance)
+            try await MarmotFloodTests.listening(running, instance, 1)
+            let apple = try MarmotSender.apple()
+            let good = try sender.box(apple.target, format)
+            let points = [
+                [UInt8](repeating: 0, count: 31) + [5], [UInt8](repeating: 0xFF, count: 32),
+                [UInt8](repeating: 0, count: 32)
+            ]
+            let bad = points.map { point in good.reveal { Secret(point + Array($0.dropFirst(32))) } }
+            let woken = running.stage.apns.subscribe(token: apple.token)
+            running.stage.sandbox.nostr.inject(try sender.trigger(bad, format).wrap)
+            running.stage.sandbox.nostr.inject(try sender.trigger(bad + [good], format).wrap)
+            _ = try await woken.next("a delivery")
+            try await running.owesNothing(instance)
+            #expect(running.stage.apns.deliveries().count == 1)
+            // The wraps are worked on side by side: the one without a good point may be the later one.
+            let decoys = ["instance": instance, "note": "marmot.decoy"]
+            try await running.until("sealbell_notes_total", decoys, reaches: 6)
+            #expect(try await running.metric("sealbell_notes_total", decoys) == 6)
+            #expect(running.stage.apns.deliveries().count == 1)
         }
     }
 }

@@ -38,47 +38,45 @@ struct MarmotCommandTests {
         "Phones join, one writes, the others are woken and fetch, and one leaves",
         arguments: TokenFormat.allCases)
     func life(_ format: TokenFormat) async throws {
-        try await RelayStage.with(MarmotTests.text()) { stage in
-            try await stage.run { running in
-                let place = try await Self.place(running)
-                let (alice, bob) = (try Self.person(stage), try Self.person(stage))
-                let token = Hex.encode(World.live.randomBytes(32))
-                try alice.put("\(token)\n", at: "token")
-                let arrivals = stage.apns.subscribe(token: token)
-                let first = await alice.run(
-                    "join", "--token-file", "token", "--format", format.rawValue, arguments: place)
-                #expect(first.err == [] && first.out.last == "told its token")
-                let code = try Self.code(first.out)
-                let second = await bob.run(
-                    "join", "--group", code, "--service", "fcm", "--format", format.rawValue,
-                    arguments: place)
-                #expect(second.err == [] && second.out.first?.hasSuffix(" joined") == true)
-                #expect(second.out.last == "told its token" && !second.out.joined().contains(code))
+        try await RelayStage.running(MarmotTests.text()) { running in
+            let place = try await Self.place(running)
+            let (alice, bob) = (try Self.person(running.stage), try Self.person(running.stage))
+            let token = Hex.encode(World.live.randomBytes(32))
+            try alice.put("\(token)\n", at: "token")
+            let arrivals = running.stage.apns.subscribe(token: token)
+            let first = await alice.run(
+                "join", "--token-file", "token", "--format", format.rawValue, arguments: place)
+            #expect(first.err == [] && first.out.last == "told its token")
+            let code = try Self.code(first.out)
+            let second = await bob.run(
+                "join", "--group", code, "--service", "fcm", "--format", format.rawValue,
+                arguments: place)
+            #expect(second.err == [] && second.out.first?.hasSuffix(" joined") == true)
+            #expect(second.out.last == "told its token" && !second.out.joined().contains(code))
 
-                let sent = await bob.run("trigger", "see you at nine")
-                #expect(sent.err == [] && sent.status == .done)
-                #expect(sent.out.suffix(2).first?.hasSuffix("1 token, 1 of 1 triggers published") == true)
-                #expect(sent.out.last == "  \(stage.sandbox.nostr.url ?? ""): accepted")
-                let push = String(decoding: try await arrivals.next("a wake").body, as: UTF8.self)
-                #expect(push == #"{"aps":{"content-available":1}}"#)
-                let opened = await alice.run("open", input: push)
-                #expect(opened.out.first == "woken")
-                #expect(opened.out.last?.hasSuffix(": see you at nine") == true)
-                #expect(await alice.run("open", input: push).out == ["woken", "nothing new"])
+            let sent = await bob.run("trigger", "see you at nine")
+            #expect(sent.err == [] && sent.status == .done)
+            #expect(sent.out.suffix(2).first?.hasSuffix("1 token, 1 of 1 triggers published") == true)
+            #expect(sent.out.last == "  \(running.stage.sandbox.nostr.url ?? ""): accepted")
+            let push = String(decoding: try await arrivals.next("a wake").body, as: UTF8.self)
+            #expect(push == #"{"aps":{"content-available":1}}"#)
+            let opened = await alice.run("open", input: push)
+            #expect(opened.out.first == "woken")
+            #expect(opened.out.last?.hasSuffix(": see you at nine") == true)
+            #expect(await alice.run("open", input: push).out == ["woken", "nothing new"])
 
-                let listed = await alice.run("groups")
-                #expect(listed.out.count == 3 && listed.out[0].hasSuffix(": 2 members"))
-                #expect(listed.out.dropFirst().allSatisfy { $0.contains(": 1 token") })
-                let gone = await alice.run("leave")
-                #expect(gone.out.last?.hasSuffix(", token taken back") == true)
-                let nobody = await bob.run("trigger")
-                #expect(nobody.status == .done)
-                #expect(nobody.out.last == "nobody to wake: no other phone has told its token")
-                let secrets = try [alice, bob].flatMap { try Self.secrets($0) }
-                for run in [first, second, sent, opened, listed, gone, nobody] {
-                    let said = (run.out + run.err).joined()
-                    #expect(secrets.allSatisfy { !said.contains($0) })
-                }
+            let listed = await alice.run("groups")
+            #expect(listed.out.count == 3 && listed.out[0].hasSuffix(": 2 members"))
+            #expect(listed.out.dropFirst().allSatisfy { $0.contains(": 1 token") })
+            let gone = await alice.run("leave")
+            #expect(gone.out.last?.hasSuffix(", token taken back") == true)
+            let nobody = await bob.run("trigger")
+            #expect(nobody.status == .done)
+            #expect(nobody.out.last == "nobody to wake: no other phone has told its token")
+            let secrets = try [alice, bob].flatMap { try Self.secrets($0) }
+            for run in [first, second, sent, opened, listed, gone, nobody] {
+                let said = (run.out + run.err).joined()
+                #expect(secrets.allSatisfy { !said.contains($0) })
             }
         }
     }
@@ -92,97 +90,89 @@ struct MarmotCommandTests {
 
     @Test("A phone without a token asks, is answered by one that shares, and wakes the others")
     func asking() async throws {
-        try await RelayStage.with(MarmotTests.text()) { stage in
-            try await stage.run { running in
-                let place = try await Self.place(running)
-                let (alice, desk) = (try Self.person(stage), try Self.person(stage))
-                let token = Hex.encode(World.live.randomBytes(32))
-                try alice.put(token, at: "token")
-                let arrivals = stage.apns.subscribe(token: token)
-                let joined = await alice.run("join", "--token-file", "token", arguments: place)
-                let code = try Self.code(joined.out)
-                // Another group beside it, of which the desk knows nothing.
-                #expect(await alice.run("join").status == .done)
-                #expect(await alice.run("groups").out.count == 4)
-                let asked = await desk.run(
-                    "join", "--group", code, "--service", "none", arguments: place)
-                #expect(asked.out.last == "asked")
-                #expect(await alice.run("share").status == .usage, "in two groups")
-                let shared = await alice.run("share", "--group", code)
-                #expect(shared.out.suffix(2) == ["told nothing new", "answered"], "\(shared.out)")
-                #expect(
-                    await alice.run("share", "--group", code).out.suffix(2)
-                        == ["told nothing new", "nobody waits for an answer"])
-                #expect(await desk.run("ask").out == ["asked"])
-                let sent = await desk.run("trigger")
-                #expect(sent.status == .done && sent.err == [])
-                _ = try await arrivals.next("a wake")
-            }
+        try await RelayStage.running(MarmotTests.text()) { running in
+            let place = try await Self.place(running)
+            let (alice, desk) = (try Self.person(running.stage), try Self.person(running.stage))
+            let token = Hex.encode(World.live.randomBytes(32))
+            try alice.put(token, at: "token")
+            let arrivals = running.stage.apns.subscribe(token: token)
+            let joined = await alice.run("join", "--token-file", "token", arguments: place)
+            let code = try Self.code(joined.out)
+            // Another group beside it, of which the desk knows nothing.
+            #expect(await alice.run("join").status == .done)
+            #expect(await alice.run("groups").out.count == 4)
+            let asked = await desk.run(
+                "join", "--group", code, "--service", "none", arguments: place)
+            #expect(asked.out.last == "asked")
+            #expect(await alice.run("share").status == .usage, "in two groups")
+            let shared = await alice.run("share", "--group", code)
+            #expect(shared.out.suffix(2) == ["told nothing new", "answered"], "\(shared.out)")
+            #expect(
+                await alice.run("share", "--group", code).out.suffix(2)
+                    == ["told nothing new", "nobody waits for an answer"])
+            #expect(await desk.run("ask").out == ["asked"])
+            let sent = await desk.run("trigger")
+            #expect(sent.status == .done && sent.err == [])
+            _ = try await arrivals.next("a wake")
         }
     }
 
     @Test("One that listens hears what is said as it is said, and answers")
     func listening() async throws {
-        try await RelayStage.with(MarmotTests.text()) { stage in
-            try await stage.run { running in
-                let place = try await Self.place(running)
-                let (alice, bob) = (try Self.person(stage), try Self.person(stage))
-                let code = try Self.code(await alice.run("join", arguments: place).out)
-                let notes = stage.sandbox.nostr.notes()
-                async let heard = alice.run("listen", "--lines", "2")
-                _ = try await notes.next("a request") {
-                    if case .requested = $0 { true } else { false }
-                }
-                #expect(await bob.run("join", "--group", code, arguments: place).status == .done)
-                #expect(await bob.run("trigger", "hello").status == .done)
-                let listened = await heard
-                #expect(listened.status == .done && listened.out.count == 2)
-                #expect(listened.out[0].hasSuffix(" joined") && listened.out[1].hasSuffix(": hello"))
+        try await RelayStage.running(MarmotTests.text()) { running in
+            let place = try await Self.place(running)
+            let (alice, bob) = (try Self.person(running.stage), try Self.person(running.stage))
+            let code = try Self.code(await alice.run("join", arguments: place).out)
+            let notes = running.stage.sandbox.nostr.notes()
+            async let heard = alice.run("listen", "--lines", "2")
+            _ = try await notes.next("a request") {
+                if case .requested = $0 { true } else { false }
             }
+            #expect(await bob.run("join", "--group", code, arguments: place).status == .done)
+            #expect(await bob.run("trigger", "hello").status == .done)
+            let listened = await heard
+            #expect(listened.status == .done && listened.out.count == 2)
+            #expect(listened.out[0].hasSuffix(" joined") && listened.out[1].hasSuffix(": hello"))
         }
     }
 
     @Test("A server that nobody can find is said, and the message is said all the same")
     func unreached() async throws {
-        try await RelayStage.with(MarmotTests.text()) { stage in
-            try await stage.run { running in
-                var place = try await Self.place(running)
-                place[3] = MarmotSender.stranger.hex
-                let (alice, bob) = (try Self.person(stage), try Self.person(stage))
-                let code = try Self.code(await alice.run("join", arguments: place).out)
-                #expect(await bob.run("join", "--group", code, arguments: place).status == .done)
-                let sent = await bob.run("trigger", "hello")
-                #expect(sent.status == .unavailable)
-                #expect(sent.out.last?.hasSuffix("1 token, 0 of 0 triggers published") == true)
-                #expect(sent.err.joined().contains("kind 10050") && sent.err.count == 1)
-                #expect(
-                    await alice.run("open", input: #"{"aps":{"content-available":1}}"#).out.last?
-                        .hasSuffix(": hello") == true)
-            }
+        try await RelayStage.running(MarmotTests.text()) { running in
+            var place = try await Self.place(running)
+            place[3] = MarmotSender.stranger.hex
+            let (alice, bob) = (try Self.person(running.stage), try Self.person(running.stage))
+            let code = try Self.code(await alice.run("join", arguments: place).out)
+            #expect(await bob.run("join", "--group", code, arguments: place).status == .done)
+            let sent = await bob.run("trigger", "hello")
+            #expect(sent.status == .unavailable)
+            #expect(sent.out.last?.hasSuffix("1 token, 0 of 0 triggers published") == true)
+            #expect(sent.err.joined().contains("kind 10050") && sent.err.count == 1)
+            #expect(
+                await alice.run("open", input: #"{"aps":{"content-available":1}}"#).out.last?
+                    .hasSuffix(": hello") == true)
         }
     }
 
     @Test("With --tor the trigger goes through the proxy alone")
     func tor() async throws {
-        try await RelayStage.with(MarmotTests.text()) { stage in
-            try await stage.run { running in
-                let place = try await Self.place(running)
-                let (alice, bob) = (try Self.person(stage), try Self.person(stage))
-                let token = Hex.encode(World.live.randomBytes(32))
-                try alice.put(token, at: "token")
-                let arrivals = stage.apns.subscribe(token: token)
-                let joined = await alice.run("join", "--token-file", "token", arguments: place)
-                let code = try Self.code(joined.out)
-                #expect(await bob.run("join", "--group", code, arguments: place).status == .done)
-                let proxy = try await SOCKSProxy(leadingTo: stage.sandbox.nostr.port)
-                let sent = await bob.run("trigger", "--tor", "socks5://127.0.0.1:\(proxy.port)")
-                #expect(sent.status == .done && sent.err == [])
-                _ = try await arrivals.next("a wake")
-                #expect(Set(proxy.asked.map(\.username)).count == 2, "a look-up and a trigger")
-                try await proxy.close()
-                let without = await bob.run("trigger", "--tor", "socks5://127.0.0.1:1")
-                #expect(without.status == .unavailable && without.err.joined().contains("Tor"))
-            }
+        try await RelayStage.running(MarmotTests.text()) { running in
+            let place = try await Self.place(running)
+            let (alice, bob) = (try Self.person(running.stage), try Self.person(running.stage))
+            let token = Hex.encode(World.live.randomBytes(32))
+            try alice.put(token, at: "token")
+            let arrivals = running.stage.apns.subscribe(token: token)
+            let joined = await alice.run("join", "--token-file", "token", arguments: place)
+            let code = try Self.code(joined.out)
+            #expect(await bob.run("join", "--group", code, arguments: place).status == .done)
+            let proxy = try await SOCKSProxy(leadingTo: running.stage.sandbox.nostr.port)
+            let sent = await bob.run("trigger", "--tor", "socks5://127.0.0.1:\(proxy.port)")
+            #expect(sent.status == .done && sent.err == [])
+            _ = try await arrivals.next("a wake")
+            #expect(Set(proxy.asked.map(\.username)).count == 2, "a look-up and a trigger")
+            try await proxy.close()
+            let without = await bob.run("trigger", "--tor", "socks5://127.0.0.1:1")
+            #expect(without.status == .unavailable && without.err.joined().contains("Tor"))
         }
     }
 

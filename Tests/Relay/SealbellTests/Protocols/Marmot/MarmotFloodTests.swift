@@ -167,41 +167,39 @@ struct MarmotFloodTests {
     func clocks() async throws {
         let instance = "marmot-clocks"
         let clock = SkewedClock()
-        try await RelayStage.with(Self.text(instance), world: clock.world) { stage in
-            try await stage.run { running in
-                let sender = try MarmotSender(running, instance)
-                try await Self.listening(running, instance, 1)
-                let (apple, owed) = (try MarmotSender.apple(), try MarmotSender.apple())
-                let first = try sender.wake(apple.target)
-                let woken = stage.apns.subscribe(token: apple.token)
-                await sender.publish(first)
-                _ = try await woken.next("a delivery")
-                // Owed while the clock is set, on a lane whose token was made before.
-                stage.apns.turn { $0.errorShare = 1 }
-                let late = stage.apns.subscribe(token: owed.token)
-                await sender.publish(try sender.wake(owed.target))
-                try await asked(for: "a refusal") {
-                    stage.apns.counters.byReason["InternalServerError"] != nil
-                }
-                clock.set(by: .seconds(200_000))
-                stage.apns.turn { $0.errorShare = 0 }
-                _ = try await late.next("a delivery")
-                // Back again, further than it had gone.
-                clock.set(by: .seconds(-400_000))
-                stage.sandbox.nostr.flood(first, count: 20)
-                try await running.until(
-                    Self.wraps, ["instance": instance, "outcome": "repeated"], reaches: 20)
-                for _ in 0..<10 {
-                    let google = try MarmotSender.google()
-                    let wokenByGoogle = stage.fcm.subscribe(address: google.token)
-                    stage.sandbox.nostr.inject(try sender.wake(google.target))
-                    _ = try await wokenByGoogle.next("a delivery")
-                }
-                #expect(stage.apns.deliveries().count == 2)
-                #expect(
-                    try await running.metric(Self.wraps, ["instance": instance, "outcome": "overBudget"]) == 0
-                )
+        try await RelayStage.running(Self.text(instance), world: clock.world) { running in
+            let sender = try MarmotSender(running, instance)
+            try await Self.listening(running, instance, 1)
+            let (apple, owed) = (try MarmotSender.apple(), try MarmotSender.apple())
+            let first = try sender.wake(apple.target)
+            let woken = running.stage.apns.subscribe(token: apple.token)
+            await sender.publish(first)
+            _ = try await woken.next("a delivery")
+            // Owed while the clock is set, on a lane whose token was made before.
+            running.stage.apns.turn { $0.errorShare = 1 }
+            let late = running.stage.apns.subscribe(token: owed.token)
+            await sender.publish(try sender.wake(owed.target))
+            try await asked(for: "a refusal") {
+                running.stage.apns.counters.byReason["InternalServerError"] != nil
             }
+            clock.set(by: .seconds(200_000))
+            running.stage.apns.turn { $0.errorShare = 0 }
+            _ = try await late.next("a delivery")
+            // Back again, further than it had gone.
+            clock.set(by: .seconds(-400_000))
+            running.stage.sandbox.nostr.flood(first, count: 20)
+            try await running.until(
+                Self.wraps, ["instance": instance, "outcome": "repeated"], reaches: 20)
+            for _ in 0..<10 {
+                let google = try MarmotSender.google()
+                let wokenByGoogle = running.stage.fcm.subscribe(address: google.token)
+                running.stage.sandbox.nostr.inject(try sender.wake(google.target))
+                _ = try await wokenByGoogle.next("a delivery")
+            }
+            #expect(running.stage.apns.deliveries().count == 2)
+            #expect(
+                try await running.metric(Self.wraps, ["instance": instance, "outcome": "overBudget"]) == 0
+            )
         }
     }
 }

@@ -59,41 +59,39 @@ struct NextcloudCommandTests {
 
     @Test("It registers at a server and a relay, opens what arrives, and takes itself back")
     func life() async throws {
-        try await RelayStage.with(RelayStage.nextcloud()) { stage in
-            try await stage.run { relay in
-                try await PlayedServer.serving { server, url in
-                    let person = try Self.person()
-                    try person.put("\(Self.password)\n", at: "password")
-                    let address = "played-0123456789abcdef:APA91b\(HandmadeDevice.token())"
-                    try person.put(address, at: "token")
-                    let proxy = (relay.urls["public"] ?? "").replacing("127.0.0.1", with: "localhost")
-                    let registered = await person.run(
-                        "register", "--server", url, "--user", "ada", "--password-file", "password",
-                        "--relay", "\(proxy)/cloud/talk", "--token-file", "token")
-                    #expect(registered.err == [])
-                    #expect(registered.out == ["server: HTTP 201", "relay: HTTP 200", "registered"])
-                    #expect(server.shown.withLock { $0.allSatisfy { $0.hasPrefix("Basic ") } })
-                    let arrivals = stage.fcm.subscribe(address: address)
-                    let sent = try await server.notify(TestCloud.message(7, "see you"), relay)
-                    #expect(sent.outcome == .sent)
-                    let delivery = try await arrivals.next("a delivery")
-                    let push = String(decoding: delivery.body, as: UTF8.self)
-                    let opened = await person.run("open", input: push)
-                    #expect(opened.out == ["alert: nid 7, app spreed, type chat, id t0k3n, “see you”"])
-                    let foreign = await person.run(
-                        "open", input: #"{"subject":"AAAA","signature":"AAAA"}"#)
-                    #expect(foreign.status == .failed && foreign.out.isEmpty)
-                    #expect(await person.run("open", input: "no push").status == .failed)
-                    // Again, with what the state file holds.
-                    let again = await person.run("register")
-                    #expect(again.status == .done && again.out.last == "registered")
-                    let gone = await person.run("unregister")
-                    #expect(gone.out == ["server: HTTP 202", "relay: HTTP 200", "unregistered"])
-                    #expect(await person.run("unregister").status == .failed)
-                    for run in [registered, opened, again, gone] {
-                        let text = (run.out + run.err).joined()
-                        #expect(!text.contains(Self.password) && !text.contains(address))
-                    }
+        try await RelayStage.running(RelayStage.nextcloud()) { relay in
+            try await PlayedServer.serving { server, url in
+                let person = try Self.person()
+                try person.put("\(Self.password)\n", at: "password")
+                let address = "played-0123456789abcdef:APA91b\(HandmadeDevice.token())"
+                try person.put(address, at: "token")
+                let proxy = (relay.urls["public"] ?? "").replacing("127.0.0.1", with: "localhost")
+                let registered = await person.run(
+                    "register", "--server", url, "--user", "ada", "--password-file", "password",
+                    "--relay", "\(proxy)/cloud/talk", "--token-file", "token")
+                #expect(registered.err == [])
+                #expect(registered.out == ["server: HTTP 201", "relay: HTTP 200", "registered"])
+                #expect(server.shown.withLock { $0.allSatisfy { $0.hasPrefix("Basic ") } })
+                let arrivals = relay.stage.fcm.subscribe(address: address)
+                let sent = try await server.notify(TestCloud.message(7, "see you"), relay)
+                #expect(sent.outcome == .sent)
+                let delivery = try await arrivals.next("a delivery")
+                let push = String(decoding: delivery.body, as: UTF8.self)
+                let opened = await person.run("open", input: push)
+                #expect(opened.out == ["alert: nid 7, app spreed, type chat, id t0k3n, “see you”"])
+                let foreign = await person.run(
+                    "open", input: #"{"subject":"AAAA","signature":"AAAA"}"#)
+                #expect(foreign.status == .failed && foreign.out.isEmpty)
+                #expect(await person.run("open", input: "no push").status == .failed)
+                // Again, with what the state file holds.
+                let again = await person.run("register")
+                #expect(again.status == .done && again.out.last == "registered")
+                let gone = await person.run("unregister")
+                #expect(gone.out == ["server: HTTP 202", "relay: HTTP 200", "unregistered"])
+                #expect(await person.run("unregister").status == .failed)
+                for run in [registered, opened, again, gone] {
+                    let text = (run.out + run.err).joined()
+                    #expect(!text.contains(Self.password) && !text.contains(address))
                 }
             }
         }

@@ -15,63 +15,55 @@ import WireFormats
 struct NextcloudFaceTests {
     @Test("It answers below its name, below each app and client's word, and at the root where it may")
     func paths() async throws {
-        try await RelayStage.with(RelayStage.nextcloud(bare: true)) { stage in
-            try await stage.run { relay in
-                let devices = [
-                    "/cloud/devices", "/devices", "/cloud/talk/devices", "/cloud/nextcloud-ios/devices",
-                    "//cloud/devices", "/cloud/files/devices?format=json", "/cloud//devices",
-                    "/cloud/talk//devices", "//cloud//talk///devices", "//devices"
-                ]
-                for (number, path) in devices.enumerated() {
-                    let device = try HandmadeDevice(#"["ada@cloud.example.org",\#(number)]"#)
-                    let answer = try await relay.post(path, device.form(HandmadeDevice.token()))
-                    #expect(answer.status == 200, "\(path)")
-                }
-                for path in [
-                    "/notifications", "/cloud/notifications", "/cloud/talk/notifications",
-                    "/cloud/talk//notifications"
-                ] {
-                    let answer = try await relay.post(path, HandmadeDevice.batch(["no entry"]))
-                    #expect(answer.status == 200 && answer.failed == 1 && answer.unknown == [], "\(path)")
-                }
+        try await RelayStage.running(RelayStage.nextcloud(bare: true)) { relay in
+            let devices = [
+                "/cloud/devices", "/devices", "/cloud/talk/devices", "/cloud/nextcloud-ios/devices",
+                "//cloud/devices", "/cloud/files/devices?format=json", "/cloud//devices",
+                "/cloud/talk//devices", "//cloud//talk///devices", "//devices"
+            ]
+            for (number, path) in devices.enumerated() {
+                let device = try HandmadeDevice(#"["ada@cloud.example.org",\#(number)]"#)
+                let answer = try await relay.post(path, device.form(HandmadeDevice.token()))
+                #expect(answer.status == 200, "\(path)")
+            }
+            for path in [
+                "/notifications", "/cloud/notifications", "/cloud/talk/notifications",
+                "/cloud/talk//notifications"
+            ] {
+                let answer = try await relay.post(path, HandmadeDevice.batch(["no entry"]))
+                #expect(answer.status == 200 && answer.failed == 1 && answer.unknown == [], "\(path)")
             }
         }
     }
 
     @Test("Beside its paths it says 404 in a sentence, by which an admin sees that the address is right")
     func beside() async throws {
-        try await RelayStage.with(RelayStage.nextcloud(bare: true)) { stage in
-            try await stage.run { relay in
-                for path in ["/", "/cloud/", "/cloud/elsewhere/devices", "/cloud/devices/", "/cloud/x"] {
-                    let answer = try await relay.door().ask("GET", path)
-                    #expect(answer.status == 404, "\(path)")
-                    #expect(answer.text.hasPrefix("A push relay for Nextcloud."), "\(path)")
-                }
-                #expect(try await relay.door().ask("GET", "/elsewhere").status == 404)
+        try await RelayStage.running(RelayStage.nextcloud(bare: true)) { relay in
+            for path in ["/", "/cloud/", "/cloud/elsewhere/devices", "/cloud/devices/", "/cloud/x"] {
+                let answer = try await relay.door().ask("GET", path)
+                #expect(answer.status == 404, "\(path)")
+                #expect(answer.text.hasPrefix("A push relay for Nextcloud."), "\(path)")
             }
+            #expect(try await relay.door().ask("GET", "/elsewhere").status == 404)
         }
     }
 
     @Test("Without bare_path the root is nobody's")
     func noBarePath() async throws {
-        try await RelayStage.with(RelayStage.nextcloud()) { stage in
-            try await stage.run { relay in
-                let device = try HandmadeDevice()
-                #expect(try await relay.post("/devices", device.form(HandmadeDevice.token())).status == 404)
-                #expect(try await relay.post("/notifications", HandmadeDevice.batch([])).status == 404)
-            }
+        try await RelayStage.running(RelayStage.nextcloud()) { relay in
+            let device = try HandmadeDevice()
+            #expect(try await relay.post("/devices", device.form(HandmadeDevice.token())).status == 404)
+            #expect(try await relay.post("/notifications", HandmadeDevice.batch([])).status == 404)
         }
     }
 
     @Test("A method that a path has not is a 405 that says which it has")
     func methods() async throws {
-        try await RelayStage.with(RelayStage.nextcloud()) { stage in
-            try await stage.run { relay in
-                let read = try await relay.door().ask("GET", "/cloud/devices")
-                #expect(read.status == 405 && read.header("allow") == "POST, DELETE")
-                let removed = try await relay.door().ask("DELETE", "/cloud/notifications")
-                #expect(removed.status == 405 && removed.header("allow") == "POST")
-            }
+        try await RelayStage.running(RelayStage.nextcloud()) { relay in
+            let read = try await relay.door().ask("GET", "/cloud/devices")
+            #expect(read.status == 405 && read.header("allow") == "POST, DELETE")
+            let removed = try await relay.door().ask("DELETE", "/cloud/notifications")
+            #expect(removed.status == 405 && removed.header("allow") == "POST")
         }
     }
 
@@ -84,18 +76,16 @@ struct NextcloudFaceTests {
 
     @Test("A body of more than 16 MiB is a 413 by its head, and one for devices of more than 64 KiB too")
     func tooLarge() async throws {
-        try await RelayStage.with(RelayStage.nextcloud()) { stage in
-            try await stage.run { relay in
-                let port = try relay.door().port
-                let stranger = try await Stranger.connect(to: port)
-                stranger.send(Self.head(NextcloudLimits.notifyBodyBytes + 1))
-                #expect(await stranger.status() == 413)
-                stranger.close()
-                let device = try HandmadeDevice()
-                let long = device.form(String(repeating: "a", count: NextcloudLimits.deviceBodyBytes))
-                let answer = try await relay.post("/cloud/devices", long)
-                #expect(answer.status == 413 && !answer.speaksOfEntries)
-            }
+        try await RelayStage.running(RelayStage.nextcloud()) { relay in
+            let port = try relay.door().port
+            let stranger = try await Stranger.connect(to: port)
+            stranger.send(Self.head(NextcloudLimits.notifyBodyBytes + 1))
+            #expect(await stranger.status() == 413)
+            stranger.close()
+            let device = try HandmadeDevice()
+            let long = device.form(String(repeating: "a", count: NextcloudLimits.deviceBodyBytes))
+            let answer = try await relay.post("/cloud/devices", long)
+            #expect(answer.status == 413 && !answer.speaksOfEntries)
         }
     }
 
@@ -132,79 +122,73 @@ struct NextcloudFaceTests {
 
     @Test("One client holds a quarter of a listener's bytes: of two bodies of 16 MiB the second hears 429")
     func clientShare() async throws {
-        try await RelayStage.with(RelayStage.nextcloud()) { stage in
-            try await stage.run { relay in
-                let port = try relay.door().port
-                let length = NextcloudLimits.notifyBodyBytes
-                let client = "X-Forwarded-For: 203.0.113.7\r\n"
-                // All but a byte, so that it is held.
-                let first = try await Stranger.connect(to: port)
-                first.send(Self.head(length, client))
-                first.send(String(repeating: "a", count: length - 1))
-                try await asked(for: "a body that is held") { try await relay.bufferedBytes() >= length - 1 }
-                let second = try await Stranger.connect(to: port)
-                second.send(Self.head(length, client))
-                second.send(String(repeating: "a", count: 1 << 20))
-                #expect(await second.status() == 429)
-                #expect(!second.text.contains("unknown") && !second.text.contains("failed"))
-                #expect(second.text.lowercased().contains("retry-after: 1"))
-                // Another client has a share of its own, and the first is served.
-                let other = try await relay.post(
-                    "/cloud/notifications", HandmadeDevice.batch(["no entry"]),
-                    headers: [("X-Forwarded-For", Secret("203.0.113.8".utf8))])
-                #expect(other.status == 200)
-                first.send("a")
-                #expect(await first.status() == 400, "read to its end, and without any entry")
-                for stranger in [first, second] { stranger.close() }
-            }
+        try await RelayStage.running(RelayStage.nextcloud()) { relay in
+            let port = try relay.door().port
+            let length = NextcloudLimits.notifyBodyBytes
+            let client = "X-Forwarded-For: 203.0.113.7\r\n"
+            // All but a byte, so that it is held.
+            let first = try await Stranger.connect(to: port)
+            first.send(Self.head(length, client))
+            first.send(String(repeating: "a", count: length - 1))
+            try await asked(for: "a body that is held") { try await relay.bufferedBytes() >= length - 1 }
+            let second = try await Stranger.connect(to: port)
+            second.send(Self.head(length, client))
+            second.send(String(repeating: "a", count: 1 << 20))
+            #expect(await second.status() == 429)
+            #expect(!second.text.contains("unknown") && !second.text.contains("failed"))
+            #expect(second.text.lowercased().contains("retry-after: 1"))
+            // Another client has a share of its own, and the first is served.
+            let other = try await relay.post(
+                "/cloud/notifications", HandmadeDevice.batch(["no entry"]),
+                headers: [("X-Forwarded-For", Secret("203.0.113.8".utf8))])
+            #expect(other.status == 200)
+            first.send("a")
+            #expect(await first.status() == 400, "read to its end, and without any entry")
+            for stranger in [first, second] { stranger.close() }
         }
     }
 
     @Test("13,000 entries in one call are judged, and the relay's own loss wipes no server's registrations")
     func manyEntries() async throws {
-        try await RelayStage.with(RelayStage.nextcloud()) { stage in
-            try await stage.run { relay in
-                let device = try HandmadeDevice()
-                let token = HandmadeDevice.token()
-                #expect(try await relay.post("/cloud/devices", device.form(token)).status == 200)
-                let block = Base64.text([UInt8](repeating: 7, count: 256))
-                let entries = (0..<12_999).map { number in
-                    HandmadeDevice.entry(
-                        Base64.text((0..<64).map { UInt8(truncatingIfNeeded: number >> ($0 % 16)) }),
-                        hash: HandmadeDevice.hash(token), subject: block, signature: block)
-                }
-                let arrivals = stage.apns.subscribe(token: token)
-                // The good one stands behind all others.
-                let body = HandmadeDevice.batch(entries + [try device.entry(token)])
-                let answer = try await relay.post("/cloud/notifications", body)
-                #expect(answer.status == 200 && answer.failed == 12_999)
-                #expect(answer.unknown?.count == NextcloudLimits.unknownPerAnswer)
-                _ = try await arrivals.next("the good one")
+        try await RelayStage.running(RelayStage.nextcloud()) { relay in
+            let device = try HandmadeDevice()
+            let token = HandmadeDevice.token()
+            #expect(try await relay.post("/cloud/devices", device.form(token)).status == 200)
+            let block = Base64.text([UInt8](repeating: 7, count: 256))
+            let entries = (0..<12_999).map { number in
+                HandmadeDevice.entry(
+                    Base64.text((0..<64).map { UInt8(truncatingIfNeeded: number >> ($0 % 16)) }),
+                    hash: HandmadeDevice.hash(token), subject: block, signature: block)
             }
+            let arrivals = relay.stage.apns.subscribe(token: token)
+            // The good one stands behind all others.
+            let body = HandmadeDevice.batch(entries + [try device.entry(token)])
+            let answer = try await relay.post("/cloud/notifications", body)
+            #expect(answer.status == 200 && answer.failed == 12_999)
+            #expect(answer.unknown?.count == NextcloudLimits.unknownPerAnswer)
+            _ = try await arrivals.next("the good one")
         }
     }
 
     @Test("Brackets encoded or not, indices twice or in no order: each entry counts once")
     func brackets() async throws {
-        try await RelayStage.with(RelayStage.nextcloud()) { stage in
-            try await stage.run { relay in
-                let device = try HandmadeDevice()
-                let token = HandmadeDevice.token()
-                #expect(try await relay.post("/cloud/devices", device.form(token)).status == 200)
-                func value(_ entry: String) -> String {
-                    let form = Form([("x", Array(entry.utf8))]).encoded()
-                    return String(decoding: form.dropFirst(2), as: UTF8.self)
-                }
-                let entries = try (0..<4).map { _ in value(try device.entry(token)) }
-                let body =
-                    "notifications[7]=\(entries[0])&notifications%5B2%5D=\(entries[1])"
-                    + "&notifications%5b2%5d=\(entries[2])&notifications[]=\(entries[3])&other=1"
-                let answer = try await relay.post("/cloud/notifications", Secret(body.utf8))
-                #expect(answer.status == 200 && answer.unknown == [])
-                try await relay.drained()
-                let delivered = stage.apns.deliveries().count { $0.token == token }
-                #expect((answer.failed ?? 0) == 0 && (3...4).contains(delivered))
+        try await RelayStage.running(RelayStage.nextcloud()) { relay in
+            let device = try HandmadeDevice()
+            let token = HandmadeDevice.token()
+            #expect(try await relay.post("/cloud/devices", device.form(token)).status == 200)
+            func value(_ entry: String) -> String {
+                let form = Form([("x", Array(entry.utf8))]).encoded()
+                return String(decoding: form.dropFirst(2), as: UTF8.self)
             }
+            let entries = try (0..<4).map { _ in value(try device.entry(token)) }
+            let body =
+                "notifications[7]=\(entries[0])&notifications%5B2%5D=\(entries[1])"
+                + "&notifications%5b2%5d=\(entries[2])&notifications[]=\(entries[3])&other=1"
+            let answer = try await relay.post("/cloud/notifications", Secret(body.utf8))
+            #expect(answer.status == 200 && answer.unknown == [])
+            try await relay.drained()
+            let delivered = relay.stage.apns.deliveries().count { $0.token == token }
+            #expect((answer.failed ?? 0) == 0 && (3...4).contains(delivered))
         }
     }
 

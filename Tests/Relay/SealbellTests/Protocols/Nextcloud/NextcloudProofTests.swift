@@ -51,68 +51,62 @@ struct NextcloudProofTests {
 
     @Test("A second key is a 409; the instance's word for it makes it the key, and the first one none")
     func proof() async throws {
-        try await RelayStage.with(RelayStage.nextcloud()) { stage in
-            try await stage.run { relay in
-                let scene = try await Scene(relay, user: "ada")
-                let second = try scene.other()
-                #expect(try await scene.register(second).status == 409)
-                #expect(try await scene.holdsFirst())
-                #expect(scene.cloud.asked.isEmpty, "nobody was named")
-                scene.cloud.set("ada", .key(second.user.publicKey.pem))
-                let cloudID = "ada@\(scene.cloud.authority)"
-                #expect(try await scene.register(second, cloudID: cloudID).status == 200)
-                #expect(
-                    scene.cloud.asked == [
-                        "GET /ocs/v2.php/identityproof/key/ada?format=json HTTP/1.1"
-                    ])
-                let arrivals = stage.apns.subscribe(token: scene.token)
-                let body = HandmadeDevice.batch([try second.entry(scene.token)])
-                #expect(try await relay.post("/cloud/notifications", body).failed == 0)
-                _ = try await arrivals.next("a push by the new key")
-                #expect(try await !scene.holdsFirst())
-            }
+        try await RelayStage.running(RelayStage.nextcloud()) { relay in
+            let scene = try await Scene(relay, user: "ada")
+            let second = try scene.other()
+            #expect(try await scene.register(second).status == 409)
+            #expect(try await scene.holdsFirst())
+            #expect(scene.cloud.asked.isEmpty, "nobody was named")
+            scene.cloud.set("ada", .key(second.user.publicKey.pem))
+            let cloudID = "ada@\(scene.cloud.authority)"
+            #expect(try await scene.register(second, cloudID: cloudID).status == 200)
+            #expect(
+                scene.cloud.asked == [
+                    "GET /ocs/v2.php/identityproof/key/ada?format=json HTTP/1.1"
+                ])
+            let arrivals = relay.stage.apns.subscribe(token: scene.token)
+            let body = HandmadeDevice.batch([try second.entry(scene.token)])
+            #expect(try await relay.post("/cloud/notifications", body).failed == 0)
+            _ = try await arrivals.next("a push by the new key")
+            #expect(try await !scene.holdsFirst())
         }
     }
 
     @Test("An attacker's key is refused by the instance's word, and so is one of a user it does not know")
     func attackers() async throws {
-        try await RelayStage.with(RelayStage.nextcloud()) { stage in
-            try await stage.run { relay in
-                for (user, answer) in [
-                    ("grace", NextcloudSandboxPeer.Answer.key(try RSAPrivateKey.generate().publicKey.pem)),
-                    ("edith", .status(404))
-                ] {
-                    let scene = try await Scene(relay, user: user)
-                    scene.cloud.set(user, answer)
-                    let attacker = try scene.other()
-                    let refused = try await scene.register(
-                        attacker, cloudID: "\(user)@\(scene.cloud.authority)")
-                    #expect(refused.status == 403)
-                    #expect(try await scene.holdsFirst())
-                }
+        try await RelayStage.running(RelayStage.nextcloud()) { relay in
+            for (user, answer) in [
+                ("grace", NextcloudSandboxPeer.Answer.key(try RSAPrivateKey.generate().publicKey.pem)),
+                ("edith", .status(404))
+            ] {
+                let scene = try await Scene(relay, user: user)
+                scene.cloud.set(user, answer)
+                let attacker = try scene.other()
+                let refused = try await scene.register(
+                    attacker, cloudID: "\(user)@\(scene.cloud.authority)")
+                #expect(refused.status == 403)
+                #expect(try await scene.holdsFirst())
             }
         }
     }
 
     @Test("A redirect is not followed, and an instance in trouble leaves the first key in force")
     func trouble() async throws {
-        try await RelayStage.with(RelayStage.nextcloud()) { stage in
-            try await stage.run { relay in
-                let inside = try #require(relay.urls["admin"])
-                for (user, answer) in [
-                    ("mary", NextcloudSandboxPeer.Answer.redirect("\(inside)/status")),
-                    ("joan", .status(503)), ("ruth", .key("no key at all"))
-                ] {
-                    let scene = try await Scene(relay, user: user)
-                    scene.cloud.set(user, answer)
-                    let asked = scene.cloud.asked.count
-                    let held = try await scene.register(
-                        scene.other(), cloudID: "\(user)@\(scene.cloud.authority)",
-                        from: "203.0.113.\(asked + 10)")
-                    #expect((400...499).contains(held.status) && held.status != 429, "\(user)")
-                    #expect(scene.cloud.asked.count == asked + 1)
-                    #expect(try await scene.holdsFirst())
-                }
+        try await RelayStage.running(RelayStage.nextcloud()) { relay in
+            let inside = try #require(relay.urls["admin"])
+            for (user, answer) in [
+                ("mary", NextcloudSandboxPeer.Answer.redirect("\(inside)/status")),
+                ("joan", .status(503)), ("ruth", .key("no key at all"))
+            ] {
+                let scene = try await Scene(relay, user: user)
+                scene.cloud.set(user, answer)
+                let asked = scene.cloud.asked.count
+                let held = try await scene.register(
+                    scene.other(), cloudID: "\(user)@\(scene.cloud.authority)",
+                    from: "203.0.113.\(asked + 10)")
+                #expect((400...499).contains(held.status) && held.status != 429, "\(user)")
+                #expect(scene.cloud.asked.count == asked + 1)
+                #expect(try await scene.holdsFirst())
             }
         }
     }

@@ -69,14 +69,12 @@ struct NextcloudVectorTests {
         guard let json = try VectorFile.load("nextcloud.json")?.json else { return }
         let cases = Self.cases(json)
         #expect(cases.count > 90)
-        try await RelayStage.with(Self.text(cases.count)) { stage in
-            try await stage.run { relay in
-                for (index, one) in cases.enumerated() {
-                    for request in one.setup { _ = try await Self.play(request, at: index, relay) }
-                    let answer = try await Self.play(one.request, at: index, relay)
-                    let isRight = one.outcomes.contains { Self.fits(answer, $0) }
-                    #expect(isRight, "\(one.name): \(answer.status) \(answer.text)")
-                }
+        try await RelayStage.running(Self.text(cases.count)) { relay in
+            for (index, one) in cases.enumerated() {
+                for request in one.setup { _ = try await Self.play(request, at: index, relay) }
+                let answer = try await Self.play(one.request, at: index, relay)
+                let isRight = one.outcomes.contains { Self.fits(answer, $0) }
+                #expect(isRight, "\(one.name): \(answer.status) \(answer.text)")
             }
         }
     }

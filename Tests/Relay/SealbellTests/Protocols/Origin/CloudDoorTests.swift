@@ -25,15 +25,13 @@ struct CloudDoorTests {
         _ more: String = "",
         _ body: (RunningOrigin, _ password: String) async throws -> Void
     ) async throws {
-        try await RelayStage.with(text(more)) { stage in
-            try await stage.run { relay in
-                let running = RunningOrigin(relay: relay, origin: relay)
-                _ = try await running.desk(.addRealm, ["name": "acme"])
-                _ = try await running.desk(.addUser, ["name": user])
-                let key = try await running.deskJSON(
-                    .renewKey, #"{"name":"\#(user)","app_password":true}"#)
-                try await body(running, try #require(key["key"]?.string))
-            }
+        try await RelayStage.running(text(more)) { relay in
+            let running = RunningOrigin(relay: relay, origin: relay)
+            _ = try await running.desk(.addRealm, ["name": "acme"])
+            _ = try await running.desk(.addUser, ["name": user])
+            let key = try await running.deskJSON(
+                .renewKey, #"{"name":"\#(user)","app_password":true}"#)
+            try await body(running, try #require(key["key"]?.string))
         }
     }
 

@@ -23,96 +23,90 @@ struct SessionCommandTests {
         "It subscribes in the clear and by onion, opens what arrives, and takes itself back",
         arguments: [nil] + OnionCipher.allCases)
     func life(cipher: OnionCipher?) async throws {
-        try await RelayStage.with(RelayStage.session()) { stage in
-            try await stage.run { relay in
-                let (person, network) = (try CommandPerson("session"), stage.sandbox.session)
-                let token = Hex.encode(World.live.randomBytes(32))
-                try person.put("\(token)\n", at: "token")
-                let way =
-                    cipher.map {
-                        ["--onion-key", relay.relay.publicKeys["main"]?.first ?? "", "--cipher", $0.rawValue]
-                    } ?? []
-                let arrivals = stage.apns.subscribe(token: token)
-                let first = await person.run(
-                    "subscribe",
-                    arguments: ["--server", relay.urls["public"] ?? "", "--token-file", "token"] + way)
-                #expect(first.err == [])
-                #expect(Array(first.out.dropFirst()) == ["relay: HTTP 200", "subscribed"])
-                let account = try account(first.out)
-                try await network.watch(1)
-                let message = StorageNotice.written(Secret("see you".utf8), to: account, .live)
-                network.store(message)
-                let hash = message.hash.reveal { String(decoding: $0, as: UTF8.self) }
-                let delivery = try await arrivals.next("a delivery")
-                let push = String(decoding: delivery.body, as: UTF8.self)
-                let opened = await person.run("open", input: push)
-                #expect(
-                    opened.out == [
-                        "message: namespace 0, hash \(hash), 7 bytes", Base64.text(Array("see you".utf8))
-                    ])
-                try writeFile(person.folder.path + "/push", delivery.body, replacing: true)
-                #expect(await person.run("open", "--file", "push").out == opened.out)
-                // Again, with what the state file holds.
-                let again = await person.run(
-                    "subscribe", arguments: cipher == nil ? [] : Array(way.suffix(2)))
-                #expect(again.out == [first.out[0], "relay: HTTP 200", "subscribed again"])
-                let gone = await person.run("unsubscribe", arguments: Array(way.suffix(2)))
-                #expect(gone.out == ["relay: HTTP 200", "unsubscribed"])
-                let nothing = await person.run("unsubscribe")
-                #expect(nothing.status == .failed && nothing.out.isEmpty)
-                for run in [first, opened, again, gone] {
-                    #expect(!(run.out + run.err).joined().contains(token))
-                }
+        try await RelayStage.running(RelayStage.session()) { relay in
+            let (person, network) = (try CommandPerson("session"), relay.stage.sandbox.session)
+            let token = Hex.encode(World.live.randomBytes(32))
+            try person.put("\(token)\n", at: "token")
+            let way =
+                cipher.map {
+                    ["--onion-key", relay.relay.publicKeys["main"]?.first ?? "", "--cipher", $0.rawValue]
+                } ?? []
+            let arrivals = relay.stage.apns.subscribe(token: token)
+            let first = await person.run(
+                "subscribe",
+                arguments: ["--server", relay.urls["public"] ?? "", "--token-file", "token"] + way)
+            #expect(first.err == [])
+            #expect(Array(first.out.dropFirst()) == ["relay: HTTP 200", "subscribed"])
+            let account = try account(first.out)
+            try await network.watch(1)
+            let message = StorageNotice.written(Secret("see you".utf8), to: account, .live)
+            network.store(message)
+            let hash = message.hash.reveal { String(decoding: $0, as: UTF8.self) }
+            let delivery = try await arrivals.next("a delivery")
+            let push = String(decoding: delivery.body, as: UTF8.self)
+            let opened = await person.run("open", input: push)
+            #expect(
+                opened.out == [
+                    "message: namespace 0, hash \(hash), 7 bytes", Base64.text(Array("see you".utf8))
+                ])
+            try writeFile(person.folder.path + "/push", delivery.body, replacing: true)
+            #expect(await person.run("open", "--file", "push").out == opened.out)
+            // Again, with what the state file holds.
+            let again = await person.run(
+                "subscribe", arguments: cipher == nil ? [] : Array(way.suffix(2)))
+            #expect(again.out == [first.out[0], "relay: HTTP 200", "subscribed again"])
+            let gone = await person.run("unsubscribe", arguments: Array(way.suffix(2)))
+            #expect(gone.out == ["relay: HTTP 200", "unsubscribed"])
+            let nothing = await person.run("unsubscribe")
+            #expect(nothing.status == .failed && nothing.out.isEmpty)
+            for run in [first, opened, again, gone] {
+                #expect(!(run.out + run.err).joined().contains(token))
             }
         }
     }
 
     @Test("Another phone's push, and what is no push, are not opened")
     func foreign() async throws {
-        try await RelayStage.with(RelayStage.session()) { stage in
-            try await stage.run { relay in
-                let (person, other) = (try CommandPerson("session"), try SessionPhone(.apns))
-                let subscribed = await person.run("subscribe", "--server", relay.urls["public"] ?? "")
-                #expect(subscribed.status == .done)
-                let arrivals = stage.apns.subscribe(token: other.token)
-                #expect(try await other.subscribe(at: relay) == [.added])
-                try await stage.sandbox.session.watch(2)
-                stage.sandbox.session.store("not for you", for: other)
-                let delivery = try await arrivals.next("a delivery")
-                for input in [String(decoding: delivery.body, as: UTF8.self), "no push", "{}", ""] {
-                    let opened = await person.run("open", input: input)
-                    #expect(opened.status == .failed && opened.out.isEmpty)
-                    #expect(!opened.err.isEmpty)
-                }
+        try await RelayStage.running(RelayStage.session()) { relay in
+            let (person, other) = (try CommandPerson("session"), try SessionPhone(.apns))
+            let subscribed = await person.run("subscribe", "--server", relay.urls["public"] ?? "")
+            #expect(subscribed.status == .done)
+            let arrivals = relay.stage.apns.subscribe(token: other.token)
+            #expect(try await other.subscribe(at: relay) == [.added])
+            try await relay.stage.sandbox.session.watch(2)
+            relay.stage.sandbox.session.store("not for you", for: other)
+            let delivery = try await arrivals.next("a delivery")
+            for input in [String(decoding: delivery.body, as: UTF8.self), "no push", "{}", ""] {
+                let opened = await person.run("open", input: input)
+                #expect(opened.status == .failed && opened.out.isEmpty)
+                #expect(!opened.err.isEmpty)
             }
         }
     }
 
     @Test("A wrong onion key, and what is no push server, are told apart by one line each")
     func wrongKey() async throws {
-        try await RelayStage.with(RelayStage.session()) { stage in
-            try await stage.run { relay in
-                let url = relay.urls["public"] ?? ""
-                let right = relay.relay.publicKeys["main"]?.first ?? ""
-                let other = Hex.encode(X25519KeyPair.generate(.live).publicKey)
-                let person = try CommandPerson("session")
-                func subscribe(_ key: String, at url: String) async -> (status: Ending, said: [String]) {
-                    let run = await person.run("subscribe", "--server", url, "--onion-key", key)
-                    return (run.status, run.out.dropFirst() + run.err)
-                }
-                let wrong = await subscribe(other, at: url)
-                #expect(wrong.status == .failed && wrong.said.count == 1)
-                #expect(wrong.said[0].contains("its onion key is another than --onion-key"))
-                let zero = await subscribe(String(repeating: "0", count: 64), at: url)
-                #expect(zero.status == .usage && zero.said[0].contains("--onion-key"))
-                let elsewhere = await subscribe(right, at: relay.urls["admin"] ?? "")
-                #expect(elsewhere.status == .failed && elsewhere.said.count == 1)
-                #expect(elsewhere.said[0].contains("is no push server (HTTP 404)"))
-                #expect(try await relay.statistic("subscription")?.int64 == 0)
-                // The file has kept the phone, and takes the right key.
-                let mended = await subscribe(right, at: url)
-                #expect(mended.said == ["relay: HTTP 200", "subscribed"])
+        try await RelayStage.running(RelayStage.session()) { relay in
+            let url = relay.urls["public"] ?? ""
+            let right = relay.relay.publicKeys["main"]?.first ?? ""
+            let other = Hex.encode(X25519KeyPair.generate(.live).publicKey)
+            let person = try CommandPerson("session")
+            func subscribe(_ key: String, at url: String) async -> (status: Ending, said: [String]) {
+                let run = await person.run("subscribe", "--server", url, "--onion-key", key)
+                return (run.status, run.out.dropFirst() + run.err)
             }
+            let wrong = await subscribe(other, at: url)
+            #expect(wrong.status == .failed && wrong.said.count == 1)
+            #expect(wrong.said[0].contains("its onion key is another than --onion-key"))
+            let zero = await subscribe(String(repeating: "0", count: 64), at: url)
+            #expect(zero.status == .usage && zero.said[0].contains("--onion-key"))
+            let elsewhere = await subscribe(right, at: relay.urls["admin"] ?? "")
+            #expect(elsewhere.status == .failed && elsewhere.said.count == 1)
+            #expect(elsewhere.said[0].contains("is no push server (HTTP 404)"))
+            #expect(try await relay.statistic("subscription")?.int64 == 0)
+            // The file has kept the phone, and takes the right key.
+            let mended = await subscribe(right, at: url)
+            #expect(mended.said == ["relay: HTTP 200", "subscribed"])
         }
     }
 

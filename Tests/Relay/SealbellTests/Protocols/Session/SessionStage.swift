@@ -16,21 +16,9 @@ extension RelayStage {
     ///
     /// - Parameter more: further keys of the instance, each with a comma and a blank before it.
     static func session(_ more: String = "") -> String {
-        """
-        listeners:
-          public: { bind: "127.0.0.1:0", serves: [main], trusted_proxies: [127.0.0.1] }
-          admin: { bind: "127.0.0.1:0" }
-        log: { level: debug }
-        apps:
-          acme:
-            apns:
-              { team: A1B2C3D4E5, key_id: F6G7H8I9J0, key_file: apns.p8, bundles: [org.acme.session],
-                environment: learn }
-            fcm: { service_account: fcm.json }
-        instances:
-          main: { protocol: session, apps: [acme], onion_key: onion.key\(more) }
-
-        """
+        oneApp(
+            serving: "[main], trusted_proxies: [127.0.0.1]", bundle: "org.acme.session",
+            "  main: { protocol: session, apps: [acme], onion_key: onion.key\(more) }\n")
     }
 }
 

@@ -81,15 +81,13 @@ struct ToyTests {
 
     @Test("The demo sends one notification by its face and one by its service, and both are opened")
     func demo() async throws {
-        try await RelayStage.with(Self.text(), hosting: .withToy) { stage in
-            try await stage.run { relay in
-                let demo = try Demo(.withToy, on: stage.demoStage(relay))
-                try await heard(relay)
-                let reports = await demo.run(["toy"])
-                #expect(reports.map(\.conversation) == ["toy (face)", "toy (bell)"])
-                #expect(reports.allSatisfy { $0.opened })
-                #expect(try #require(relay.relay.publicKeys["toy-main"]?.first).count == 16)
-            }
+        try await RelayStage.running(Self.text(), hosting: .withToy) { relay in
+            let demo = try Demo(.withToy, on: relay.stage.demoStage(relay))
+            try await heard(relay)
+            let reports = await demo.run(["toy"])
+            #expect(reports.map(\.conversation) == ["toy (face)", "toy (bell)"])
+            #expect(reports.allSatisfy { $0.opened })
+            #expect(try #require(relay.relay.publicKeys["toy-main"]?.first).count == 16)
         }
     }
 
@@ -119,17 +117,15 @@ struct ToyTests {
 
     @Test("A device is forgotten by its address, and knocks for it are refused")
     func forget() async throws {
-        try await RelayStage.with(Self.text(), hosting: .withToy) { stage in
-            try await stage.run { relay in
-                let device = ToyDevice(.live)
-                let door = try relay.door()
-                _ = try await door.toy("id=\(device.id)&token=\(device.token)")
-                let person = try Operator(relay)
-                let forgotten = await person.run("forget", "address", input: device.token)
-                #expect(forgotten.out == ["Forgotten: 1 devices, 0 environments."])
-                let refused = try await door.toy("id=\(device.id)&box=x")
-                #expect(refused.status == 400 && refused.text.contains("unknownDevice"))
-            }
+        try await RelayStage.running(Self.text(), hosting: .withToy) { relay in
+            let device = ToyDevice(.live)
+            let door = try relay.door()
+            _ = try await door.toy("id=\(device.id)&token=\(device.token)")
+            let person = try Operator(relay)
+            let forgotten = await person.run("forget", "address", input: device.token)
+            #expect(forgotten.out == ["Forgotten: 1 devices, 0 environments."])
+            let refused = try await door.toy("id=\(device.id)&box=x")
+            #expect(refused.status == 400 && refused.text.contains("unknownDevice"))
         }
     }
 
