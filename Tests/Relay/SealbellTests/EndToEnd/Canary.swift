@@ -1,5 +1,10 @@
 import Foundation
+import PushTesting
+import Testing
+import WebClient
 import WireFormats
+
+@testable import RelayProgram
 
 /// A value that must be seen nowhere, in every form in which it could be.
 struct Canary: Sendable {
@@ -62,5 +67,43 @@ struct Canary: Sendable {
     static func place(of form: [UInt8], in haystack: UnsafeRawBufferPointer) -> Int? {
         guard let base = haystack.baseAddress else { return nil }
         return search(base, haystack.count, form, form.count).map { $0 - base }
+    }
+}
+
+/// A text or a file in which canaries are looked for, and where it was found.
+typealias Said = (place: String, bytes: Data)
+
+/// Every file below a folder, by its name there.
+func files(below root: String) -> [Said] {
+    let names = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
+    return names.compactMap { name in
+        FileManager.default.contents(atPath: "\(root)/\(name)").map { (name, $0) }
+    }
+}
+
+extension [Canary] {
+    /// None of them stands in what was said.
+    func expectNone(in said: [Said], at place: SourceLocation = #_sourceLocation) {
+        for canary in self {
+            for (source, bytes) in said where canary.isIn(bytes) {
+                Issue.record("\(canary.name) is in \(source)", sourceLocation: place)
+            }
+        }
+    }
+}
+
+extension RunningRelay {
+    /// The relay's log, pages of its admin listener, and every file of its folder.
+    func said(pages: [String] = ["/metrics", "/status", "/", "/health/ready", "/health/live"]) async throws
+        -> [Said]
+    {
+        var said: [Said] = [("log", Data(stage.log.all.joined(separator: "\n").utf8))]
+        for page in pages { said.append((page, Data(try await admin(page).body))) }
+        return said + files(below: stage.folder.path)
+    }
+
+    /// Writes what a relay as a process writes for commands.
+    func writeRunFile() throws {
+        try RunFile(urls: urls, ca: nil, publicKeys: relay.publicKeys, apps: [:]).write(state: stage.state)
     }
 }

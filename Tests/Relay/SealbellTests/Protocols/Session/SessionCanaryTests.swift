@@ -37,23 +37,10 @@ struct SessionCanaryTests {
         }
     }
 
-    private static func said(_ relay: RunningRelay) async throws -> [(place: String, bytes: Data)] {
-        let stage = relay.stage
-        var said: [(String, Data)] = [("log", Data(stage.log.all.joined(separator: "\n").utf8))]
-        for page in [
-            "/metrics", "/status", "/", "/health/ready", "/health/live", "/session/statistics"
-        ] {
-            said.append((page, Data(try await relay.admin(page).body)))
-        }
+    private static func said(_ relay: RunningRelay) async throws -> [Said] {
         let refused = try await relay.session("/subscribe", Secret("{}".utf8))
-        said.append(("a stranger's answer", Data(refused.body)))
-        let root = stage.folder.path
-        for name in FileManager.default.enumerator(atPath: root)?.compactMap({ $0 as? String }) ?? [] {
-            if let data = FileManager.default.contents(atPath: "\(root)/\(name)") {
-                said.append((name, data))
-            }
-        }
-        return said
+        let pages = ["/metrics", "/status", "/", "/health/ready", "/health/live", "/session/statistics"]
+        return try await relay.said(pages: pages) + [("a stranger's answer", Data(refused.body))]
     }
 
     @Test("No canary of a subscription, a message or a refused call is in log, metrics, pages or files")
@@ -89,18 +76,13 @@ struct SessionCanaryTests {
                 try await relay.until("notified", reaches: 2)
                 try await asked(for: "two owed pushes") { try await relay.owed() == 2 }
                 try await Self.wrong(relay, elements[0])
-                let run = RunFile(urls: relay.urls, ca: nil, publicKeys: relay.relay.publicKeys, apps: [:])
-                try run.write(state: stage.state)
+                try relay.writeRunFile()
                 let said = try await Self.said(relay)
                 #expect(said.contains { $0.place.hasSuffix("-wal") })
                 // The search can find: the configuration's own words are there.
                 let known = Canary("word", "session.")
                 #expect(said.contains { $0.place == "/metrics" && known.isIn($0.bytes) })
-                for canary in canaries {
-                    for (place, bytes) in said where canary.isIn(bytes) {
-                        Issue.record("\(canary.name) is in \(place)")
-                    }
-                }
+                canaries.expectNone(in: said)
             }
         }
     }
@@ -110,33 +92,31 @@ struct SessionCanaryTests {
 struct SessionPrivacyTests {
     @Test("A push service learns neither account nor message, and equal messages look different")
     func services() async throws {
-        try await RelayStage.with(RelayStage.session()) { stage in
-            try await stage.run { relay in
-                let network = stage.sandbox.session
-                for service in [SessionService.apns, .firebase] {
-                    let phone = try SessionPhone(service)
-                    let arrivals =
-                        service == .apns
-                        ? stage.apns.subscribe(token: phone.token)
-                        : stage.fcm.subscribe(address: phone.token)
-                    #expect(try await phone.subscribe(at: relay, by: .xchacha20) == [.added])
-                    try await network.watch(service == .apns ? 1 : 2)
-                    let id = phone.account.bytes.reveal { Hex.encode(Array($0)) }
-                    var bodies: [[UInt8]] = []
-                    for text in ["a", "a", String(repeating: "a", count: 60)] {
-                        // Of a server that makes hashes in another way: by its own, equal messages are one.
-                        let other = String(Base64.text(World.live.randomBytes(32)).prefix(43))
-                        let hash = network.store(text, for: phone, hash: other)
-                        let delivery = try await arrivals.next("a push")
-                        #expect(delivery.collapseID == nil)
-                        for canary in try Canary.hex("account", id) + [Canary("hash", hash)] {
-                            #expect(!canary.isIn(Data(delivery.body)), "\(canary.name)")
-                        }
-                        bodies.append(delivery.body)
+        try await RelayStage.running(RelayStage.session()) { relay in
+            let network = relay.stage.sandbox.session
+            for service in [SessionService.apns, .firebase] {
+                let phone = try SessionPhone(service)
+                let arrivals =
+                    service == .apns
+                    ? relay.stage.apns.subscribe(token: phone.token)
+                    : relay.stage.fcm.subscribe(address: phone.token)
+                #expect(try await phone.subscribe(at: relay, by: .xchacha20) == [.added])
+                try await network.watch(service == .apns ? 1 : 2)
+                let id = phone.account.bytes.reveal { Hex.encode(Array($0)) }
+                var bodies: [[UInt8]] = []
+                for text in ["a", "a", String(repeating: "a", count: 60)] {
+                    // Of a server that makes hashes in another way: by its own, equal messages are one.
+                    let other = String(Base64.text(World.live.randomBytes(32)).prefix(43))
+                    let hash = network.store(text, for: phone, hash: other)
+                    let delivery = try await arrivals.next("a push")
+                    #expect(delivery.collapseID == nil)
+                    for canary in try Canary.hex("account", id) + [Canary("hash", hash)] {
+                        #expect(!canary.isIn(Data(delivery.body)), "\(canary.name)")
                     }
-                    #expect(Set(bodies).count == 3)
-                    #expect(Set(bodies.map(\.count)).count == 1, "short messages have one size")
+                    bodies.append(delivery.body)
                 }
+                #expect(Set(bodies).count == 3)
+                #expect(Set(bodies.map(\.count)).count == 1, "short messages have one size")
             }
         }
     }
