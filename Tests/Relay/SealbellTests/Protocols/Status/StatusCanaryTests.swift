@@ -32,35 +32,23 @@ extension RelayStage {
 @Suite("What a Status relay was told is told to nobody", .timeLimit(.minutes(30)))
 struct StatusCanaryTests {
     /// Log, pages, what commands say, and every file of the relay's.
-    private static func said(_ relay: RunningRelay, push: String) async throws -> [(
-        place: String, bytes: Data
-    )] {
-        let stage = relay.stage
+    private static func said(_ relay: RunningRelay, push: String) async throws -> [Said] {
         let person = try Operator(relay)
-        var said: [(String, Data)] = []
-        for page in [
-            "/metrics", "/status", "/", "/health/ready", "/health/live",
-            "/status/statistics?instance=main", "/status/statistics?instance=gate"
-        ] {
-            said.append((page, Data(try await relay.admin(page).body)))
-        }
         let why = await person.run("why", push)
         #expect(why.status == .done)
-        said.append(("why", Data((why.out + why.err).joined(separator: "\n").utf8)))
         var shell = Shell(facts: facts(), world: .live, out: { _ in }, err: { _ in })
         shell.patience = LocalCall.patience
-        let findings = await RelayChecks(try stage.configuration(), shell).check()
+        let findings = await RelayChecks(try relay.stage.configuration(), shell).check()
         #expect(!findings.isEmpty)
-        said.append(("doctor", Data(findings.map { "\($0)" }.joined(separator: "\n").utf8)))
-        said.append(("log", Data(stage.log.all.joined(separator: "\n").utf8)))
-        let root = stage.folder.path
-        for name in FileManager.default.enumerator(atPath: root)?.compactMap({ $0 as? String }) ?? [] {
-            // The file of the secret that is looked for.
-            guard name != "status.key", let data = FileManager.default.contents(atPath: "\(root)/\(name)")
-            else { continue }
-            said.append((name, data))
-        }
-        return said
+        let said = try await relay.said(pages: [
+            "/metrics", "/status", "/", "/health/ready", "/health/live",
+            "/status/statistics?instance=main", "/status/statistics?instance=gate"
+        ])
+        // But for the file of the secret that is looked for.
+        return said.filter { $0.place != "status.key" } + [
+            ("why", Data((why.out + why.err).joined(separator: "\n").utf8)),
+            ("doctor", Data(findings.map { "\($0)" }.joined(separator: "\n").utf8))
+        ]
     }
 
     private static func publish(_ messages: [SimulatedWakuMessage], _ stage: RelayStage) {
@@ -109,19 +97,14 @@ struct StatusCanaryTests {
         let stray = CanaryCast.word("stray")
         try await GorushDouble.with { gorush in
             try await RelayStage.with(RelayStage.status()) { stage in
-                let node = try await stage.wakuNode()
-                let gate = try stage.makeGateKey()
-                do {
+                try await stage.withWakuNode { node in
+                    let gate = try stage.makeGateKey()
                     try await stage.run(RelayStage.status() + RelayStage.statusGate(node, gorush)) { relay in
                         try await relay.listens()
                         try await relay.listens("gate")
                         try await Self.operation(relay, gate, gorush, stray)
                     }
-                } catch {
-                    await node.stop()
-                    throw error
                 }
-                await node.stop()
             }
         }
     }
@@ -164,11 +147,7 @@ struct StatusCanaryTests {
         let canaries =
             apple.canaries + google.canaries + third.canaries
             + [Canary("a stray word", stray)] + (try Canary.hex("key of the server", key))
-        for canary in canaries {
-            for (place, bytes) in said where canary.isIn(bytes) {
-                Issue.record("\(canary.name) is in \(place)")
-            }
-        }
+        canaries.expectNone(in: said)
     }
 
     @Test("A key file and a node's address that are refused are refused without their bytes")

@@ -16,48 +16,45 @@ struct StatusCommandTests {
 
     @Test("One registers, another sends, the push is opened, and servers forget")
     func life() async throws {
-        try await RelayStage.with(RelayStage.status()) { stage in
-            try await stage.run { relay in
-                try await relay.listens()
-                let (bob, alice) = (try Self.person(), try Self.person())
-                let server = try #require(relay.relay.publicKeys["main"]?.first)
-                let place = [
-                    "--node", try #require(stage.sandbox.waku.clients.url), "--server", server, "--topic",
-                    StatusMember.topic
-                ]
-                let token = Hex.encode(World.live.randomBytes(32))
-                try bob.put("\(token)\n", at: "token")
-                let arrivals = stage.apns.subscribe(token: token)
-                let first = await bob.run("register", "--token-file", "token", arguments: place)
-                #expect(first.err == [] && first.status == .done)
-                #expect(first.out.last == "server \(server.prefix(12)): registered")
-                let account = try #require(first.out.first?.split(separator: " ").last.map(String.init))
-                #expect(StatusKeyFile.point(account) != nil)
-                #expect(await alice.run("register", arguments: place).status == .done)
-                let sent = await alice.run("send", "--to", account, input: "see you at nine")
-                #expect(sent.out == ["taken for 1 of 1 phones"] && sent.err == [])
-                let delivery = try await arrivals.next("a push")
-                let push = String(decoding: delivery.body, as: UTF8.self)
-                let opened = await bob.run("open", input: push)
-                #expect(opened.out.last == "see you at nine" && opened.out.count == 2)
-                #expect(await bob.run("open", input: push).out == ["ignored: it came before"])
-                #expect(await alice.run("open", input: push).out == ["ignored: for another account"])
-                let gone = await bob.run("unregister")
-                #expect(gone.out == ["server \(server.prefix(12)): unregistered"])
-                let after = await alice.run("send", "--to", account, input: "still there?")
-                #expect(after.status == .failed)
-                #expect(await bob.run("unregister").status == .failed)
-                let again = await bob.run("register")
-                #expect(again.out.last == "server \(server.prefix(12)): registered")
-                let secrets = try ["key", "token", "device"].map { name in
-                    let kept = try JSONValue.parse(
-                        Array(try Data(contentsOf: URL(fileURLWithPath: bob.state))))
-                    return try #require(kept[name]?.string)
-                }
-                for run in [first, sent, opened, gone, after, again] {
-                    let said = (run.out + run.err).joined()
-                    #expect(secrets.allSatisfy { !said.contains($0) })
-                }
+        try await RelayStage.statusRelay { relay in
+            let (bob, alice) = (try Self.person(), try Self.person())
+            let server = try #require(relay.relay.publicKeys["main"]?.first)
+            let place = [
+                "--node", try #require(relay.stage.sandbox.waku.clients.url), "--server", server, "--topic",
+                StatusMember.topic
+            ]
+            let token = Hex.encode(World.live.randomBytes(32))
+            try bob.put("\(token)\n", at: "token")
+            let arrivals = relay.stage.apns.subscribe(token: token)
+            let first = await bob.run("register", "--token-file", "token", arguments: place)
+            #expect(first.err == [] && first.status == .done)
+            #expect(first.out.last == "server \(server.prefix(12)): registered")
+            let account = try #require(first.out.first?.split(separator: " ").last.map(String.init))
+            #expect(StatusKeyFile.point(account) != nil)
+            #expect(await alice.run("register", arguments: place).status == .done)
+            let sent = await alice.run("send", "--to", account, input: "see you at nine")
+            #expect(sent.out == ["taken for 1 of 1 phones"] && sent.err == [])
+            let delivery = try await arrivals.next("a push")
+            let push = String(decoding: delivery.body, as: UTF8.self)
+            let opened = await bob.run("open", input: push)
+            #expect(opened.out.last == "see you at nine" && opened.out.count == 2)
+            #expect(await bob.run("open", input: push).out == ["ignored: it came before"])
+            #expect(await alice.run("open", input: push).out == ["ignored: for another account"])
+            let gone = await bob.run("unregister")
+            #expect(gone.out == ["server \(server.prefix(12)): unregistered"])
+            let after = await alice.run("send", "--to", account, input: "still there?")
+            #expect(after.status == .failed)
+            #expect(await bob.run("unregister").status == .failed)
+            let again = await bob.run("register")
+            #expect(again.out.last == "server \(server.prefix(12)): registered")
+            let secrets = try ["key", "token", "device"].map { name in
+                let kept = try JSONValue.parse(
+                    Array(try Data(contentsOf: URL(fileURLWithPath: bob.state))))
+                return try #require(kept[name]?.string)
+            }
+            for run in [first, sent, opened, gone, after, again] {
+                let said = (run.out + run.err).joined()
+                #expect(secrets.allSatisfy { !said.contains($0) })
             }
         }
     }

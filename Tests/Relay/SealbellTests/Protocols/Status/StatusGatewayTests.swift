@@ -196,14 +196,12 @@ struct StatusGatewayTests {
         try await GorushDouble.with { gorush in
             let keys = ", gorush: { url: \"http://127.0.0.1:\(gorush.port)\" }" + more
             let text = withApps ? RelayStage.status(keys) : RelayStage.statusWithoutApps(gorush: gorush.port)
-            try await RelayStage.with(text) { stage in
-                try await stage.run(spans: spans) { relay in
-                    try await relay.listens()
-                    try await StatusMember.with(stage, service) { bob in
-                        try await StatusMember.with(stage) { alice in
-                            try await bob.register(at: [try relay.statusKey()])
-                            try await body(relay, gorush, bob, alice)
-                        }
+            try await RelayStage.running(text, spans: spans) { relay in
+                try await relay.listens()
+                try await StatusMember.with(relay.stage, service) { bob in
+                    try await StatusMember.with(relay.stage) { alice in
+                        try await bob.register(at: [try relay.statusKey()])
+                        try await body(relay, gorush, bob, alice)
                     }
                 }
             }

@@ -1,6 +1,3 @@
-#if canImport(Glibc)
-import Glibc
-#endif
 import AtRest
 import Foundation
 import PushModel
@@ -43,12 +40,9 @@ struct StatusMemoryTests {
     private static func with(_ body: (Running) async throws -> Void) async throws {
         try await GorushDouble.with { gorush in
             try await RelayStage.with(RelayStage.status()) { stage in
-                let gate = try await stage.wakuNode()
-                do { try await with(stage, gate, gorush, body) } catch {
-                    await gate.stop()
-                    throw error
+                try await stage.withWakuNode { gate in
+                    try await with(stage, gate, gorush, body)
                 }
-                await gate.stop()
             }
         }
     }
@@ -123,19 +117,10 @@ struct StatusMemoryTests {
             for hit in image.hits(canaries) { Issue.record("\(hit)") }
             // The search can find: the relay knows its app's bundle id.
             #expect(!image.hits([Canary("bundle id", StatusMember.topic)]).isEmpty)
-            var said = [("log", Data(await running.relay.log().utf8))]
-            let root = running.stage.folder.path
-            for name in FileManager.default.enumerator(atPath: root)?.compactMap({ $0 as? String }) ?? [] {
-                if let data = FileManager.default.contents(atPath: "\(root)/\(name)") {
-                    said.append((name, data))
-                }
-            }
-            #expect(said.contains { $0.0.hasSuffix("relay.sqlite") })
-            for canary in canaries {
-                for (place, bytes) in said where canary.isIn(bytes) {
-                    Issue.record("\(canary.name) is in \(place)")
-                }
-            }
+            var said: [Said] = [("log", Data(await running.relay.log().utf8))]
+            said += files(below: running.stage.folder.path)
+            #expect(said.contains { $0.place.hasSuffix("relay.sqlite") })
+            canaries.expectNone(in: said)
         }
     }
 }

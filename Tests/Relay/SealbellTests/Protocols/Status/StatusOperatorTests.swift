@@ -138,21 +138,18 @@ struct StatusOperatorTests {
 
     @Test("The longest token that Google's phones register can be forgotten")
     func forgetting() async throws {
-        try await RelayStage.with(RelayStage.status()) { stage in
-            try await stage.run { relay in
-                try await relay.listens()
-                let long = String(repeating: "cAPA91b:", count: StatusLimits.deviceTokenBytes / 8)
-                var cast = try StatusCast(at: try relay.statusKey(), .fcm, token: long)
-                stage.sandbox.waku.node.inject(cast.registration())
-                try await relay.statusReaches(1, "registered")
-                let person = try Operator(relay)
-                let shorter = await person.run("forget", "address", input: String(long.dropLast()))
-                #expect(shorter.status == .failed)
-                let longer = await person.run("forget", "address", input: long + "a")
-                #expect(longer.status == .usage)
-                let told = await person.run("forget", "address", input: long)
-                #expect(told.out == ["Forgotten: 1 devices, 0 environments."])
-            }
+        try await RelayStage.statusRelay { relay in
+            let long = String(repeating: "cAPA91b:", count: StatusLimits.deviceTokenBytes / 8)
+            var cast = try StatusCast(at: try relay.statusKey(), .fcm, token: long)
+            relay.stage.sandbox.waku.node.inject(cast.registration())
+            try await relay.statusReaches(1, "registered")
+            let person = try Operator(relay)
+            let shorter = await person.run("forget", "address", input: String(long.dropLast()))
+            #expect(shorter.status == .failed)
+            let longer = await person.run("forget", "address", input: long + "a")
+            #expect(longer.status == .usage)
+            let told = await person.run("forget", "address", input: long)
+            #expect(told.out == ["Forgotten: 1 devices, 0 environments."])
         }
     }
 

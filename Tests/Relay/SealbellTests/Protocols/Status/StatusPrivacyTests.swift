@@ -14,15 +14,6 @@ import WireFormats
 
 @Suite("What others get of a Status relay", .timeLimit(.minutes(30)))
 struct StatusPrivacyTests {
-    private func relay(_ more: String = "", _ body: (RunningRelay) async throws -> Void) async throws {
-        try await RelayStage.with(RelayStage.status(more)) { stage in
-            try await stage.run { relay in
-                try await relay.listens()
-                try await body(relay)
-            }
-        }
-    }
-
     /// The fields that a push service is meant to get are in what it got, and no other.
     private func judge(_ bytes: [UInt8], _ cast: StatusCast) {
         let got = Set(cast.canaries.filter { $0.isIn(Data(bytes)) }.map(\.name))
@@ -33,7 +24,7 @@ struct StatusPrivacyTests {
         "Apple and Google get token, installation, sealed message, hashes of chat and registered key, no more",
         arguments: [DeviceToken.Service.apns, .fcm])
     func services(_ service: DeviceToken.Service) async throws {
-        try await relay { relay in
+        try await RelayStage.statusRelay { relay in
             let (stage, node) = (relay.stage, relay.stage.sandbox.waku.node)
             var cast = try StatusCast(at: try relay.statusKey(), service)
             let arrivals =
@@ -53,7 +44,8 @@ struct StatusPrivacyTests {
     @Test("A gorush gets the same, and no more")
     func gateway() async throws {
         try await GorushDouble.with { gorush in
-            try await relay(", gorush: { url: \"http://127.0.0.1:\(gorush.port)\" }") { relay in
+            try await RelayStage.statusRelay(", gorush: { url: \"http://127.0.0.1:\(gorush.port)\" }") {
+                relay in
                 let node = relay.stage.sandbox.waku.node
                 var cast = try StatusCast(at: try relay.statusKey(), .fcm)
                 node.inject(cast.registration())
@@ -70,7 +62,7 @@ struct StatusPrivacyTests {
 
     @Test("Equal messages look different to a push service, and short ones have one size")
     func sizes() async throws {
-        try await relay { relay in
+        try await RelayStage.statusRelay { relay in
             try await StatusMember.with(relay.stage) { bob in
                 try await StatusMember.with(relay.stage) { alice in
                     let arrivals = relay.stage.apns.subscribe(token: bob.token)
@@ -98,10 +90,9 @@ struct StatusPrivacyTests {
 
     @Test("The network carries no field in clear, and answers open for nobody but whom they are for")
     func network() async throws {
-        try await relay { relay in
+        try await RelayStage.statusRelay { relay in
             let stage = relay.stage
-            let other = try await stage.wakuNode()
-            do {
+            try await stage.withWakuNode { other in
                 let listener = WakuCalls(
                     node: try #require(other.url.flatMap { WakuNode($0) }),
                     web: HTTPSFetch(group: MultiThreadedEventLoopGroup.singleton, world: .live))
@@ -135,11 +126,7 @@ struct StatusPrivacyTests {
                     #expect(heard.count { EndMessages.open($0, with: reader) != nil } == 1)
                 }
                 #expect(heard.allSatisfy { EndMessages.open($0, with: .generate(.live)) == nil })
-            } catch {
-                await other.stop()
-                throw error
             }
-            await other.stop()
         }
     }
 }

@@ -16,20 +16,9 @@ extension RelayStage {
     ///
     /// - Parameter more: further keys of the instance, each with a comma and a blank before it.
     static func status(_ more: String = "") -> String {
-        """
-        listeners:
-          admin: { bind: "127.0.0.1:0" }
-        log: { level: debug }
-        apps:
-          acme:
-            apns:
-              { team: A1B2C3D4E5, key_id: F6G7H8I9J0, key_file: apns.p8, bundles: [org.acme.status],
-                environment: learn }
-            fcm: { service_account: fcm.json }
-        instances:
-          main: { protocol: status, apps: [acme], key_file: status.key\(more) }
-
-        """
+        oneApp(
+            serving: nil, bundle: "org.acme.status",
+            "  main: { protocol: status, apps: [acme], key_file: status.key\(more) }\n")
     }
 
     /// An instance without an app, because the gorush at that port has the credentials.
@@ -44,13 +33,27 @@ extension RelayStage {
         """
     }
 
-    /// A node of the sandbox's network of its own; stop it.
-    func wakuNode() async throws -> WakuNodeSimulator {
+    /// Runs `body` with a relay of that instance, which hears its node.
+    static func statusRelay(
+        _ more: String = "", _ body: (RunningRelay) async throws -> Void
+    ) async throws {
+        try await running(status(more)) { relay in
+            try await relay.listens()
+            try await body(relay)
+        }
+    }
+
+    /// Runs `body` with a node of the sandbox's network of its own.
+    func withWakuNode(_ body: (WakuNodeSimulator) async throws -> Void) async throws {
         let node = WakuNodeSimulator(
             on: sandbox.waku.network, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
         node.turn { $0.cacheMessages = 5_000 }
         try await node.start()
-        return node
+        do { try await body(node) } catch {
+            await node.stop()
+            throw error
+        }
+        await node.stop()
     }
 }
 
@@ -131,16 +134,11 @@ final class StatusMember {
         _ stage: RelayStage, _ service: DeviceToken.Service = .apns,
         _ body: (StatusMember) async throws -> Void
     ) async throws {
-        let node = try await stage.wakuNode()
-        do {
+        try await stage.withWakuNode { node in
             let member = try StatusMember(node, service)
             try await member.line.open()
             try await body(member)
-        } catch {
-            await node.stop()
-            throw error
         }
-        await node.stop()
     }
 
     /// Registers at servers, until each has answered or `isEnough`.

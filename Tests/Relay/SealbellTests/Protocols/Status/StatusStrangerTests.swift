@@ -12,15 +12,6 @@ import WireFormats
 /// What somebody who has proved nothing but a key of their own can do to a relay and its node.
 @Suite("Status among strangers", .timeLimit(.minutes(30)))
 struct StatusStrangerTests {
-    private func relay(_ text: String, _ body: (RunningRelay) async throws -> Void) async throws {
-        try await RelayStage.with(text) { stage in
-            try await stage.run { relay in
-                try await relay.listens()
-                try await body(relay)
-            }
-        }
-    }
-
     /// Puts a message on the network, sealed to the server or to a topic.
     private static func publish(
         _ wrapped: Secret, to server: PublicPoint, asking topic: WakuTopic? = nil, _ relay: RunningRelay
@@ -40,7 +31,7 @@ struct StatusStrangerTests {
 
     @Test("Two registrations as long as a message can be, and a query that names them 64 times, harm nobody")
     func threeMessages() async throws {
-        try await relay(RelayStage.status()) { relay in
+        try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
             let stranger = Secp256k1KeyPair.generate(.live)
             let token = Secret("a6712c96-9eb0-4df5-bc7c-041602a28ea7".utf8)
@@ -82,7 +73,7 @@ struct StatusStrangerTests {
         let with = RelayStage.status()
         let without = with.replacing("fcm: { service_account: fcm.json }", with: "")
         #expect(with != without)
-        try await relay(with) { relay in
+        try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
             try await StatusMember.with(relay.stage, .fcm) { carol in
                 #expect(try await carol.register(at: [server]) == [.registered(server)])

@@ -15,19 +15,9 @@ import WireFormats
 /// Members, nodes and relay over real sockets; the Waku network, Apple and Google are simulated.
 @Suite("Status from end to end", .timeLimit(.minutes(30)))
 struct StatusTests {
-    /// Runs `body` with a relay that hears its node.
-    private func relay(_ more: String = "", _ body: (RunningRelay) async throws -> Void) async throws {
-        try await RelayStage.with(RelayStage.status(more)) { stage in
-            try await stage.run { relay in
-                try await relay.listens()
-                try await body(relay)
-            }
-        }
-    }
-
     @Test("A phone registers, a sender finds its contact code, and the phone opens what wakes it")
     func wholeWay() async throws {
-        try await relay { relay in
+        try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
             try await StatusMember.with(relay.stage, .apns) { bob in
                 try await StatusMember.with(relay.stage, .fcm) { carol in
@@ -58,7 +48,7 @@ struct StatusTests {
 
     @Test("Without a contact code the server is asked, on the person's topic, and answers once it is known")
     func query() async throws {
-        try await relay { relay in
+        try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
             try await StatusMember.with(relay.stage) { bob in
                 let arrivals = relay.stage.apns.subscribe(token: bob.token)
@@ -79,7 +69,7 @@ struct StatusTests {
 
     @Test("Who has left is not found, and not pushed to; whoever knew the token hears that nobody is there")
     func leaving() async throws {
-        try await relay { relay in
+        try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
             try await StatusMember.with(relay.stage) { bob in
                 try await StatusMember.with(relay.stage) { alice in
@@ -105,7 +95,7 @@ struct StatusTests {
 
     @Test("A token that Apple calls dead ends the registration, and the sender hears so at once")
     func deadToken() async throws {
-        try await relay { relay in
+        try await RelayStage.statusRelay { relay in
             let (server, apns) = (try relay.statusKey(), relay.stage.apns)
             try await StatusMember.with(relay.stage) { bob in
                 try await StatusMember.with(relay.stage) { alice in
@@ -122,7 +112,7 @@ struct StatusTests {
 
     @Test("An address that the operator has forgotten is pushed to no more")
     func forgetAddress() async throws {
-        try await relay { relay in
+        try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
             try await StatusMember.with(relay.stage) { bob in
                 try await StatusMember.with(relay.stage) { alice in
@@ -144,7 +134,7 @@ struct StatusTests {
 
     @Test("Garbage on every topic stops nothing, and is counted")
     func garbage() async throws {
-        try await relay { relay in
+        try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
             let network = relay.stage.sandbox.waku.network
             try await StatusMember.with(relay.stage) { bob in
@@ -209,7 +199,7 @@ struct StatusTests {
 
     @Test("A node that is away makes the instance unready; what came meanwhile is fetched when it is back")
     func nodeAway() async throws {
-        try await relay { relay in
+        try await RelayStage.statusRelay { relay in
             let (server, node) = (try relay.statusKey(), relay.stage.sandbox.waku.node)
             let port = try #require(node.port)
             try await StatusMember.with(relay.stage) { bob in
@@ -229,10 +219,9 @@ struct StatusTests {
 
     @Test("A reload with another node listens there, and keeps who is registered")
     func otherNode() async throws {
-        try await relay { relay in
+        try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
-            let other = try await relay.stage.wakuNode()
-            do {
+            try await relay.stage.withWakuNode { other in
                 try await StatusMember.with(relay.stage) { bob in
                     try await StatusMember.with(relay.stage) { alice in
                         let arrivals = relay.stage.apns.subscribe(token: bob.token)
@@ -248,17 +237,13 @@ struct StatusTests {
                         #expect(try relay.statusKey() == server)
                     }
                 }
-            } catch {
-                await other.stop()
-                throw error
             }
-            await other.stop()
         }
     }
 
     @Test("A reload with another key is another server; one without a key changes nothing")
     func otherKey() async throws {
-        try await relay { relay in
+        try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
             let broken = try relay.stage.configuration(
                 RelayStage.status().replacing("status.key", with: "none.key"))
@@ -281,8 +266,7 @@ struct StatusTests {
     @Test("Of two servers one is away: the other pushes, and the first is brought level when it returns")
     func failover() async throws {
         try await RelayStage.with(RelayStage.status()) { stage in
-            let node = try await stage.wakuNode()
-            do {
+            try await stage.withWakuNode { node in
                 let text =
                     RelayStage.status()
                     + "  other: { protocol: status, apps: [acme], key_file: other.key, waku: { url: "
@@ -296,11 +280,7 @@ struct StatusTests {
                     try await relay.listens("other")
                     try await Self.failover(relay, [try relay.statusKey(), pair.point])
                 }
-            } catch {
-                await node.stop()
-                throw error
             }
-            await node.stop()
         }
     }
 
@@ -335,7 +315,7 @@ struct StatusTests {
 
     @Test("The demo's phones open what a sender told them")
     func demo() async throws {
-        try await relay { relay in
+        try await RelayStage.statusRelay { relay in
             let demo = try Demo(.standard, on: relay.stage.demoStage(relay))
             let reports = await demo.run(["status"])
             #expect(reports.map(\.conversation) == ["status (APNs)", "status (FCM)"])
@@ -353,8 +333,7 @@ struct SharedStatusTests {
         let text = RelayStage.status() + "store: { url: \"\(url)\" }\n"
         try await RelayStage.with(text) { stage in
             _ = try KeyFile.create(stage.state + "/storage.keys", .live)
-            let node = try await stage.wakuNode()
-            do {
+            try await stage.withWakuNode { node in
                 let other = text.replacing(
                     "key_file: status.key",
                     with: "key_file: status.key, waku: { url: \"\(try #require(node.url))\" }")
@@ -365,11 +344,7 @@ struct SharedStatusTests {
                         try await Self.converse(first, second)
                     }
                 }
-            } catch {
-                await node.stop()
-                throw error
             }
-            await node.stop()
             #expect(stage.apns.deliveries().count == 4)
         }
     }
