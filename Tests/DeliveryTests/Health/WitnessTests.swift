@@ -6,11 +6,14 @@ import Testing
 
 @Suite("Who can halt a lane", .timeLimit(.minutes(30)))
 struct WitnessTests {
+    /// A service that so answers every push to an address that begins with `bad`.
+    private static func provider(_ answer: Answer, slots: Int = 1) -> ScriptedProvider {
+        ScriptedProvider(Names.fcm, slots: slots) { $0.address.hasPrefix("bad") ? answer : .accepted }
+    }
+
     @Test("Tokens that are refused here, without asking the service, halt no lane")
     func local() async throws {
-        let provider = ScriptedProvider(Names.fcm) { push in
-            push.address.hasPrefix("bad") ? .badTokenHere : .accepted
-        }
+        let provider = Self.provider(.badTokenHere)
         try await Rig.run(Depot(), .of(provider)) { rig in
             for number in 1...25 {
                 try await rig.expect([.known(.unregistered)], of: [push(number, address: "bad\(number)")])
@@ -20,28 +23,35 @@ struct WitnessTests {
         }
     }
 
-    @Test("Addresses that one origin made up halt no lane by which another origin is served")
-    func oneOrigin() async throws {
-        let provider = ScriptedProvider(Names.fcm) { push in
-            push.address.hasPrefix("bad") ? .badDeviceToken : .accepted
-        }
+    /// Origins that were never accepted, by the number of their push.
+    struct Strangers: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let origin: @Sendable (Int) -> String
+    }
+
+    @Test(
+        "Addresses that others made up halt no lane by which an origin was served, however many they are",
+        arguments: [
+            Strangers(testDescription: "one other") { _ in "one" },
+            Strangers(testDescription: "five others") { "made up \($0 % 5)" }
+        ])
+    func strangers(_ strangers: Strangers) async throws {
+        let provider = Self.provider(.badDeviceToken)
         try await Rig.run(Depot(), .of(provider)) { rig in
-            try await rig.expect([.accepted], of: [push(1, origin: "two")])
+            try await rig.expect([.accepted], of: [push(1, origin: "victim")])
             for number in 2...60 {
-                let made = push(number, origin: "one", address: "bad\(number)")
+                let made = push(number, origin: strangers.origin(number), address: "bad\(number)")
                 // One is blamed; as many in a row as never before may be our own fault.
                 try await rig.expect([.known(number == 2 ? .unregistered : .misconfigured)], of: [made])
             }
             #expect(rig.events.text.isEmpty)
-            try await rig.expect([.accepted], of: [push(100, origin: "two")])
+            try await rig.expect([.accepted], of: [push(100, origin: "victim")])
         }
     }
 
     @Test("An origin whose pushes only wait counts as one that the app has")
     func waiting() async throws {
-        let provider = ScriptedProvider(Names.fcm, slots: 0) { push in
-            push.address.hasPrefix("bad") ? .badDeviceToken : .accepted
-        }
+        let provider = Self.provider(.badDeviceToken, slots: 0)
         try await Rig.run(Depot(), .of(provider)) { rig in
             try await rig.owe((1...40).map { push($0, origin: "one", .urgent, address: "bad\($0)") })
             try await rig.owe([push(100, origin: "two", .background)])
@@ -55,9 +65,7 @@ struct WitnessTests {
     @Test("A lane that its only origin halted opens when another origin comes, and spares registrations")
     func another() async throws {
         let depot = Depot()
-        let provider = ScriptedProvider(Names.fcm) { push in
-            push.address.hasPrefix("bad") ? .badDeviceToken : .accepted
-        }
+        let provider = Self.provider(.badDeviceToken)
         try await Rig.run(depot, .of(provider)) { rig in
             for number in 1...20 {
                 let word: OutcomeKind = number == 1 ? .unregistered : .misconfigured
@@ -74,9 +82,7 @@ struct WitnessTests {
 
     @Test("Three origins that meet nothing but target faults halt the lane; two of three do not")
     func three() async throws {
-        let provider = ScriptedProvider(Names.fcm) { push in
-            push.address.hasPrefix("bad") ? .badTopic : .accepted
-        }
+        let provider = Self.provider(.badTopic)
         try await Rig.run(Depot(), .of(provider)) { rig in
             for origin in ["one", "two", "three"] {
                 try await rig.expect([.accepted], of: [push(origin.utf8.count * 1_000, origin: origin)])
@@ -89,22 +95,6 @@ struct WitnessTests {
             let third = push(51, origin: "three", address: "bad51")
             try await rig.expect([.known(.misconfigured)], of: [third])
             #expect(rig.events.text == ["acme/fcm/production halted targets"])
-        }
-    }
-
-    @Test("Origins that were never accepted halt no lane by which others lately were, however many they are")
-    func strangers() async throws {
-        let provider = ScriptedProvider(Names.fcm) { push in
-            push.address.hasPrefix("bad") ? .badDeviceToken : .accepted
-        }
-        try await Rig.run(Depot(), .of(provider)) { rig in
-            try await rig.expect([.accepted], of: [push(1, origin: "victim")])
-            for number in 2...60 {
-                let made = push(number, origin: "made up \(number % 5)", address: "bad\(number)")
-                try await rig.expect([.known(number == 2 ? .unregistered : .misconfigured)], of: [made])
-            }
-            #expect(rig.events.text.isEmpty)
-            try await rig.expect([.accepted], of: [push(100, origin: "victim")])
         }
     }
 }

@@ -82,13 +82,8 @@ struct ReceptionTests {
             #expect(await refusal(reception, EchoRole.Call()) == .overloaded(nil))
             #expect(role.asked == 1)
             role.overloadsNext(2)
-            let answered = AwaitedCount()
-            async let held = {
-                defer { answered.add() }
-                return await refusal(reception, EchoRole.Call(isOnce: true))
-            }()
-            await rig.pass(until: answered, reaches: 1)
-            #expect(await held == nil)
+            let held = try await rig.passing { await refusal(reception, EchoRole.Call(isOnce: true)) }
+            #expect(held == nil)
             #expect(role.asked == 4)
         }
     }
@@ -132,14 +127,9 @@ struct ReceptionTests {
             rig.outbox.set { $0.accept = .unavailable }
             let reception = reception(rig)
             let by = rig.clock.instant + .seconds(5)
-            let answered = AwaitedCount()
             let call = EchoRole.Call(pushes: [push(1)])
-            async let refused = {
-                defer { answered.add() }
-                return await refusal(reception, call, by: by)
-            }()
-            await rig.pass(until: answered, reaches: 1)
-            #expect(await refused?.isOverloaded == true)
+            let refused = try await rig.passing { await refusal(reception, call, by: by) }
+            #expect(refused?.isOverloaded == true)
             #expect(rig.clock.instant < by && rig.clock.instant > by - .seconds(1))
         }
     }

@@ -111,15 +111,13 @@ struct WithholdingTests {
         try await Rig.run(Depot(), .of(provider), holds: true) { rig in
             try await exceed("loud", of: rig)
             rig.outbox.set { $0.accept = .unavailable }
-            let answered = AwaitedCount()
-            async let answer = {
-                defer { answered.add() }
-                return try await admit(rig, verdict(pushes(["loud", "one"], from: 100)))
-            }()
-            await rig.outbox.refusals.wait(for: 1)
-            rig.outbox.set { $0.accept = nil }
-            await rig.pass(until: answered, reaches: 1)
-            #expect(try await answer == Answer(outcomes: [.accepted], withheld: [0]))
+            let answer = try await rig.passing {
+                try await admit(rig, verdict(pushes(["loud", "one"], from: 100)))
+            } meanwhile: {
+                await rig.outbox.refusals.wait(for: 1)
+                rig.outbox.set { $0.accept = nil }
+            }
+            #expect(answer == Answer(outcomes: [.accepted], withheld: [0]))
             #expect(provider.addresses.last == "t101")
         }
     }
@@ -130,13 +128,10 @@ struct WithholdingTests {
         try await Rig.run(Depot(), .of(provider), holds: true) { rig in
             try await exceed("loud", of: rig)
             rig.outbox.set { $0.lostAccepts = 1 }
-            let answered = AwaitedCount()
-            async let answer = {
-                defer { answered.add() }
-                return try await admit(rig, verdict(pushes(["loud", "one"], from: 100)))
-            }()
-            await rig.pass(until: answered, reaches: 1)
-            #expect(try await answer == Answer(outcomes: [.accepted], withheld: [0]))
+            let answer = try await rig.passing {
+                try await admit(rig, verdict(pushes(["loud", "one"], from: 100)))
+            }
+            #expect(answer == Answer(outcomes: [.accepted], withheld: [0]))
             await rig.outbox.ended.wait(for: 5)
             #expect(provider.addresses.filter { $0 == "t101" }.count == 1)
             #expect(!provider.addresses.contains("t100"))

@@ -37,7 +37,7 @@ struct HoldTests {
         let provider = ScriptedProvider(Names.fcm, slots: 2) { _ in .accepted }
         try await Rig.run(Depot(), .of(provider), holds: true) { rig in
             rig.outbox.set { $0.accept = .unavailable }
-            async let reply = answer(rig) { try await rig.admit([push(1)]) }
+            async let reply = rig.passing { try await rig.admit([push(1)]) }
             await rig.outbox.refusals.wait(for: 5)
             rig.outbox.set { $0.accept = nil }
             let outcomes = try await reply
@@ -46,7 +46,7 @@ struct HoldTests {
             rig.outbox.set { $0.accept = .noSpace }
             let refusals = rig.outbox.refusals.count
             do {
-                _ = try await answer(rig) { try await rig.admit([push(2)]) }
+                _ = try await rig.passing { try await rig.admit([push(2)]) }
                 Issue.record("a store that is out took a push in")
             } catch {
                 #expect(isOverloaded(error))
@@ -55,19 +55,6 @@ struct HoldTests {
             #expect((2...14).contains(rig.outbox.refusals.count - refusals))
             #expect((Duration.seconds(12)..<Duration.seconds(14)).contains(rig.clock.now.since(began)))
         }
-    }
-
-    /// What a call is answered, while time passes.
-    private func answer(
-        _ rig: Rig, _ call: @escaping @Sendable () async throws -> [FirstOutcome]
-    ) async throws -> [FirstOutcome] {
-        let answered = AwaitedCount()
-        async let answer = {
-            defer { answered.add() }
-            return try await call()
-        }()
-        await rig.pass(until: answered, reaches: 1)
-        return try await answer
     }
 
     @Test("A reply waits no longer for first attempts than the call's stay has left")
@@ -102,7 +89,7 @@ struct HoldTests {
         }
         try await Rig.run(Depot(), .of(provider), holds: true) { rig in
             rig.outbox.set { $0.lostAccepts = 1 }
-            let outcomes = try await answer(rig) { try await rig.admit([push(1), push(2)]) }
+            let outcomes = try await rig.passing { try await rig.admit([push(1), push(2)]) }
             #expect(outcomes == [.accepted, .known(.rejected)])
             await rig.pass(until: rig.outbox.ended, reaches: 2)
             #expect(provider.sent.count == 2)
@@ -174,15 +161,10 @@ struct HoldTests {
                 return try await rig.service.intake.admit(verdict, instance: Names.instance)
             }
             rig.registry.failDeletion(.unavailable)
-            let answered = AwaitedCount()
-            async let reply = {
-                defer { answered.add() }
-                return try await ask()
-            }()
-            // No time passes before it has failed.
-            await rig.registry.refusals.wait(for: 1)
-            await rig.pass(until: answered, reaches: 1)
-            let first = try await reply
+            let first = try await rig.passing(until: ask) {
+                // No time passes before it has failed.
+                await rig.registry.refusals.wait(for: 1)
+            }
             #expect(first == [.dropped, .accepted])
             // The same bytes are taken again, and what was accepted of them is known.
             let second = try await ask()

@@ -125,6 +125,22 @@ struct Rig: Sendable {
         await pass(until: provider.requests, reaches: count)
     }
 
+    /// Lets time pass until a call is answered.
+    ///
+    /// - Parameter meanwhile: done while the call is under way, before time passes.
+    func passing<Reply: Sendable>(
+        until call: @escaping @Sendable () async throws -> Reply, meanwhile: () async throws -> Void = {}
+    ) async throws -> Reply {
+        let answered = AwaitedCount()
+        async let reply = {
+            defer { answered.add() }
+            return try await call()
+        }()
+        try await meanwhile()
+        await pass(until: answered, reaches: 1)
+        return try await reply
+    }
+
     /// Takes pushes in, each in its origin's turn, and answers with their first outcomes.
     func admit(
         _ pushes: [Push], within deadline: Duration = .seconds(3), changes: [Change] = [], perMinute: Int = 0
@@ -152,6 +168,12 @@ struct Rig: Sendable {
         _ = try await store.apply([
             .put(Record(key: key, touchedAt: touchedAt, body: Secret([1])), if: .any)
         ])
+    }
+
+    /// Takes pushes in, of which nobody hears: the store's answer is lost.
+    func oweUnheard(_ pushes: [Push]) async {
+        outbox.set { $0.lostAccepts = 1 }
+        await #expect(throws: (any Error).self) { try await owe(pushes) }
     }
 
     func lane(_ name: LaneName = Names.fcm) throws -> LaneSnapshot {
