@@ -168,15 +168,13 @@ struct ListeningTests {
 
     @Test("What a relay gives a page at a time is asked for page by page")
     func pages() async throws {
-        var configuration = NostrRelayConfiguration()
-        configuration.eventsOfRequest = 10
+        let configuration = changing(NostrRelayConfiguration()) { $0.eventsOfRequest = 10 }
         let rig = try await ListeningRig(configuration)
         let now = World.live.now().seconds
         // Dated back as wraps are, two of each second.
         let stored = (0..<64).map { rig.wrap(createdAt: now - Int64($0 / 2) * 3_000) }
         for wrap in stored { rig.relays[0].inject(wrap) }
-        var limits = ListeningRig.limits
-        limits.fullPage = 10
+        let limits = changing(ListeningRig.limits) { $0.fullPage = 10 }
         try await rig.run(try rig.ingress(try rig.plan(backlog: .grace), limits: limits)) {
             var ids: Set<[UInt8]> = []
             while ids.count < stored.count {
@@ -253,8 +251,7 @@ struct ListeningTests {
         let rig = try await ListeningRig()
         let relay = rig.relays[0]
         let notes = relay.notes()
-        var limits = ListeningRig.limits
-        limits.workers = 1
+        let limits = changing(ListeningRig.limits) { $0.workers = 1 }
         let (began, beginning) = AsyncStream.makeStream(of: Void.self)
         let gate = Bell()
         let count = Mutex(0)
@@ -346,8 +343,7 @@ struct LyingTests {
         let rig = try await ListeningRig { $0.lies = [.strangeSubscription] }
         let relay = rig.relays[0]
         let notes = relay.notes()
-        var limits = ListeningRig.limits
-        limits.strays = 5
+        let limits = changing(ListeningRig.limits) { $0.strays = 5 }
         try await rig.run(try rig.ingress(try rig.plan(), limits: limits)) {
             _ = try await notes.request()
             try await rig.listening()
@@ -363,8 +359,7 @@ struct LyingTests {
     func endWithheld() async throws {
         let rig = try await ListeningRig { $0.withholdsEndOfStored = true }
         let notes = rig.relays[0].notes()
-        var limits = ListeningRig.limits
-        limits.endOfStored = .milliseconds(100)
+        let limits = changing(ListeningRig.limits) { $0.endOfStored = .milliseconds(100) }
         let ingress = try rig.ingress(try rig.plan(), limits: limits)
         try await rig.run(ingress) {
             _ = try await notes.request()

@@ -44,6 +44,12 @@ private struct Machine {
         take(.said(message), after: span)
     }
 
+    /// The relay is there, and has had its time for a challenge.
+    mutating func connect() {
+        _ = take(.connected)
+        _ = take(.tick, after: greeting)
+    }
+
     static func word(_ action: RelayState.Action) -> String {
         switch action {
         case .dial: "dial"
@@ -82,8 +88,7 @@ struct RelayStateTests {
     {
         var machine = try Machine(backlog, limits: limits)
         _ = machine.take(.start)
-        _ = machine.take(.connected)
-        _ = machine.take(.tick, after: machine.greeting)
+        machine.connect()
         _ = machine.say(.endOfStored(subscription: "1-1"))
         return machine
     }
@@ -128,8 +133,7 @@ struct RelayStateTests {
     @Test("A relay that takes proof without a word is asked again for what it had passed over")
     func wordlessProof() throws {
         var machine = try Machine()
-        _ = machine.take(.connected)
-        _ = machine.take(.tick, after: machine.greeting)
+        machine.connect()
         _ = machine.take(.publishing([list]))
         #expect(machine.say(.challenge("c")) == ["authenticate c"])
         _ = machine.take(.authenticating([proof]))
@@ -157,8 +161,7 @@ struct RelayStateTests {
     func challengeLate() throws {
         for challengeComesFirst in [true, false] {
             var machine = try Machine()
-            _ = machine.take(.connected)
-            _ = machine.take(.tick, after: machine.greeting)
+            machine.connect()
             _ = machine.take(.publishing([list]))
             let closed = NostrMessage.FromRelay.closed(subscription: "1-1", text: "auth-required: who?")
             if challengeComesFirst {
@@ -241,8 +244,7 @@ struct RelayStateTests {
         #expect(rests == [60, 120, 240, 480, 960, 1_920, 3_600, 3_600])
         // On a new connection too.
         _ = machine.take(.ended(nil))
-        _ = machine.take(.connected)
-        _ = machine.take(.tick, after: machine.greeting)
+        machine.connect()
         _ = machine.say(.closed(subscription: "2-1", text: "blocked: x"))
         #expect(machine.take(.tick, after: .seconds(3_599)).isEmpty)
         #expect(machine.take(.tick, after: .seconds(1)) == ["subscribe 2-2 with stored"])
@@ -256,8 +258,7 @@ struct RelayStateTests {
     func refusedByNotice() throws {
         for text in [nil, "ERROR: too many concurrent REQs"] {
             var machine = try Machine()
-            _ = machine.take(.connected)
-            _ = machine.take(.tick, after: machine.greeting)
+            machine.connect()
             if let text { #expect(machine.say(.notice(text: text)) == ["note notice"]) }
             let end = machine.take(.tick, after: NostrLimits().endOfStored)
             #expect(end.contains(text == nil ? "note end-withheld" : "note closed"))
@@ -265,8 +266,7 @@ struct RelayStateTests {
         }
         // One that speaks as a refusal does is not waited out.
         var machine = try Machine()
-        _ = machine.take(.connected)
-        _ = machine.take(.tick, after: machine.greeting)
+        machine.connect()
         #expect(
             machine.say(.notice(text: "restricted: permission denied"))
                 == ["note notice", "note refused-for-good"])
@@ -297,8 +297,7 @@ struct RelayStateTests {
         #expect(machine.take(.tested(isHeard: false)) == ["hang up"])
         #expect(!machine.state.isListening && machine.state.isSubscribed)
         _ = machine.take(.ended(nil))
-        _ = machine.take(.connected)
-        _ = machine.take(.tick, after: machine.greeting)
+        machine.connect()
         _ = machine.say(.endOfStored(subscription: "2-1"))
         #expect(!machine.state.isListening && machine.state.isSubscribed)
         var heard = machine
@@ -360,8 +359,7 @@ struct RelayStateTests {
         }
         #expect(spans.map { $0.components.seconds } == [1, 2, 4, 8, 16, 32, 60, 60])
         // Once it has been there, it is dialled eagerly anew.
-        _ = machine.take(.connected)
-        _ = machine.take(.tick, after: machine.greeting)
+        machine.connect()
         _ = machine.say(.endOfStored(subscription: "1-1"))
         #expect(machine.take(.ended(.lost), after: .seconds(5)) == ["note disconnected"])
         #expect(untilDial(&machine) <= .seconds(1))
@@ -380,8 +378,7 @@ struct RelayStateTests {
             spans.append(untilDial(&machine))
         }
         #expect(spans.map { $0.components.seconds } == [1, 2, 4, 8, 16, 32, 60, 60])
-        _ = machine.take(.connected)
-        _ = machine.take(.tick, after: machine.greeting)
+        machine.connect()
         _ = machine.say(.endOfStored(subscription: "9-1"))
         #expect(machine.take(.ended(.lost), after: .seconds(60)) == ["note disconnected"])
         #expect(untilDial(&machine) <= .seconds(1))
@@ -529,8 +526,7 @@ struct RelayStateTests {
     func backlog() throws {
         for (backlog, expected) in [(NostrBacklog.live, "note before-end"), (.grace, "deliver stored")] {
             var machine = try Machine(backlog)
-            _ = machine.take(.connected)
-            _ = machine.take(.tick, after: machine.greeting)
+            machine.connect()
             #expect(machine.say(.event(subscription: "1-1", machine.wrap())) == [expected])
         }
     }
@@ -538,8 +534,7 @@ struct RelayStateTests {
     @Test("A relay that never ends its stored events is taken to have none left after ten seconds")
     func endWithheld() throws {
         var machine = try Machine()
-        _ = machine.take(.connected)
-        _ = machine.take(.tick, after: machine.greeting)
+        machine.connect()
         #expect(machine.say(.event(subscription: "1-1", machine.wrap())) == ["note before-end"])
         #expect(machine.take(.tick, after: .seconds(10)) == ["note end-withheld"])
         #expect(machine.say(.event(subscription: "1-1", machine.wrap())) == ["deliver live"])
@@ -548,8 +543,7 @@ struct RelayStateTests {
     @Test("Stored events that keep coming put the end off, for two minutes at most")
     func longPast() throws {
         var machine = try Machine(.grace)
-        _ = machine.take(.connected)
-        _ = machine.take(.tick, after: machine.greeting)
+        machine.connect()
         for _ in 1...13 {
             let stored = NostrMessage.FromRelay.event(subscription: "1-1", machine.wrap())
             #expect(machine.say(stored, after: .seconds(9)) == ["deliver stored"])
@@ -581,9 +575,7 @@ struct RelayStateTests {
 
     @Test("A relay that says too much of what nobody asked for is hung up on")
     func tooManyStrays() throws {
-        var limits = NostrLimits()
-        limits.strays = 3
-        var machine = try listening(limits: limits)
+        var machine = try listening(limits: changing(NostrLimits()) { $0.strays = 3 })
         for _ in 1...3 { #expect(machine.take(.babble) == ["note malformed"]) }
         #expect(machine.say(.notice(text: "hello")) == ["note notice", "hang up"])
     }

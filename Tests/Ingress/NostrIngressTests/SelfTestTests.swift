@@ -82,8 +82,7 @@ struct SelfTestTests {
             #expect(word == "self-test-refused")
         }
         let mute = try await ListeningRig { $0.spreadsNothing = true }
-        var limits = Self.limits
-        limits.selfTestSpan = .milliseconds(300)
+        let limits = changing(Self.limits) { $0.selfTestSpan = .milliseconds(300) }
         let other = try mute.ingress(try mute.plan(testsItself: true), limits: limits)
         try await mute.run(other) {
             // On a slow machine some are not even published in their span.

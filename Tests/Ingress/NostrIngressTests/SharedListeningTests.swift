@@ -120,8 +120,7 @@ private final class SharedFleet: Sendable {
         let start = clock.now
         var limits = DeliveryLimits()
         limits.aliveFor = .seconds(300)
-        var held = ListeningRig.limits
-        held.heldFor = .seconds(700)
+        let held = changing(ListeningRig.limits) { $0.heldFor = .seconds(700) }
         let keys = AtRestKeys.generate(.live)
         let opened = Noted<[[UInt8]]>([])
         var processes: [Process] = []
