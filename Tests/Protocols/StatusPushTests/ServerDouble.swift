@@ -270,6 +270,15 @@ struct StatusWorld {
         try settle(&device)
     }
 
+    /// A sender notifies, and does what is due: at this moment, or over some time.
+    mutating func send(
+        _ message: StatusNotification, to people: [PublicPoint], by origin: inout StatusOriginRoutine,
+        for span: Duration? = nil
+    ) throws {
+        _ = try origin.notify(message, to: people, now: now)
+        if let span { try settle(&origin, for: span) } else { try settle(&origin) }
+    }
+
     mutating func forgetHistory() { history = [] }
 
     var pushes: [PushNotification] { servers.flatMap(\.pushes) }

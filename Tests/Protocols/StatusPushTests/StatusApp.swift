@@ -91,8 +91,7 @@ struct StatusApp {
         var alice = world.sender()
         let note = StatusNotification(
             messageID: Secret([UInt8](repeating: id, count: 32)), .direct, content: Secret(text.utf8))
-        _ = try alice.notify(note, to: [key.point], now: world.now)
-        try world.settle(&alice)
+        try world.send(note, to: [key.point], by: &alice)
         let push = try #require(world.pushes.last)
         func hex(_ secret: Secret) -> String { "0x" + secret.hexDigits.word }
         return try Delivered(data: [

@@ -59,15 +59,13 @@ struct StatusOriginTests {
         for (place, phone) in phones.enumerated() {
             origin.saw(phone.installationID, of: key.point, at: world.now - .seconds(place))
         }
-        _ = try origin.notify(Self.message(), to: [key.point], now: world.now)
-        try world.settle(&origin)
+        try world.send(Self.message(), to: [key.point], by: &origin)
         let told = Set(world.pushes.map(\.installationID.word))
         #expect(told == Set(phones.prefix(3).map(\.installationID)))
 
         // A message for one installation goes to no other.
         let one = [phones[4].installationID]
-        _ = try origin.notify(Self.message(2, installations: one), to: [key.point], now: world.now)
-        try world.settle(&origin)
+        try world.send(Self.message(2, installations: one), to: [key.point], by: &origin)
         #expect(world.pushes.filter { $0.installationID.word == one[0] }.count == 1)
         #expect(world.pushes.count == 4)
     }
@@ -97,8 +95,7 @@ struct StatusOriginTests {
             (1, StatusNotification.Occasion.mention(chat: chat)), (2, .joinRequest(community: chat)),
             (3, .direct)
         ] {
-            _ = try origin.notify(Self.message(UInt8(byte), occasion), to: [bob.key.point], now: world.now)
-            try world.settle(&origin)
+            try world.send(Self.message(UInt8(byte), occasion), to: [bob.key.point], by: &origin)
         }
         #expect(world.settled.count == 3)
         let types = world.pushes.sorted { $0.type.rawValue < $1.type.rawValue }.map(\.type)
@@ -110,8 +107,7 @@ struct StatusOriginTests {
         var (world, bob) = try StatusWorld.settled()
         for place in 0..<2 { world.servers[place].reportFaults = [.internalError] }
         var origin = world.sender()
-        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
-        try world.settle(&origin)
+        try world.send(Self.message(), to: [bob.key.point], by: &origin)
         #expect(world.pushes.isEmpty && world.servers.map { $0.requestBytes.count } == [1, 1])
         let next = try #require(origin.nextDeadline)
         #expect(next.since(world.now) == .seconds(2 * 2 * 4))
@@ -125,8 +121,7 @@ struct StatusOriginTests {
         var (world, bob) = try StatusWorld.settled()
         for place in 0..<2 { world.servers[place].isDown = true }
         var origin = world.sender()
-        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
-        try world.settle(&origin, for: .seconds(600))
+        try world.send(Self.message(), to: [bob.key.point], by: &origin, for: .seconds(600))
         #expect(world.settled.map(\.outcome) == [.taken(installations: 0, failed: 1)])
         let requests = world.history.filter { message in
             world.servers.contains {
@@ -142,12 +137,10 @@ struct StatusOriginTests {
     func notRegistered() throws {
         var (world, bob) = try StatusWorld.settled()
         var origin = world.sender()
-        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
-        try world.settle(&origin)
+        try world.send(Self.message(), to: [bob.key.point], by: &origin)
         bob.switchOff()
         try world.settle(&bob)
-        _ = try origin.notify(Self.message(2), to: [bob.key.point], now: world.now)
-        try world.settle(&origin, for: .seconds(60))
+        try world.send(Self.message(2), to: [bob.key.point], by: &origin, for: .seconds(60))
         #expect(world.settled.last?.outcome == .taken(installations: 0, failed: 1))
         #expect(world.servers.allSatisfy { $0.requestBytes.count <= 2 })
         #expect(origin.installations(of: bob.key.point) == 0)
@@ -235,14 +228,12 @@ struct StatusOriginTests {
         #expect(alice.installations(of: bob.key.point) == 1)
         #expect(alice.receive(new, now: world.now) == true)
         #expect(alice.receive(new, now: world.now) == false)
-        _ = try alice.notify(Self.message(), to: [bob.key.point], now: world.now)
-        try world.settle(&alice, for: .seconds(9))
+        try world.send(Self.message(), to: [bob.key.point], by: &alice, for: .seconds(9))
         #expect(world.settled.map(\.outcome) == [.noToken])
         #expect(world.servers.allSatisfy { $0.queriesHeard == 1 && $0.requestBytes.isEmpty })
         // Back in the list.
         #expect(alice.receive(try tell([alice.key.point]), now: world.now) == true)
-        _ = try alice.notify(Self.message(2), to: [bob.key.point], now: world.now)
-        try world.settle(&alice)
+        try world.send(Self.message(2), to: [bob.key.point], by: &alice)
         #expect(world.settled.last?.outcome == .taken(installations: 1, failed: 0))
     }
 
@@ -252,8 +243,7 @@ struct StatusOriginTests {
         world.servers[0].withholdsFrom = 99
         for place in 0..<2 { world.servers[place].reportFaults = [.wrongToken] }
         var origin = world.sender()
-        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
-        try world.settle(&origin, for: .seconds(60))
+        try world.send(Self.message(), to: [bob.key.point], by: &origin, for: .seconds(60))
         #expect(world.servers.allSatisfy { $0.queriesHeard == 1 })
         #expect(world.settled.map(\.outcome) == [.taken(installations: 1, failed: 0)])
         #expect(world.servers[1].pushes.count == 1)
@@ -265,8 +255,7 @@ struct StatusOriginTests {
         world.forgetHistory()
         world.servers[0].claimedVersion = .max
         var origin = world.sender()
-        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
-        try world.settle(&origin, for: .seconds(4))
+        try world.send(Self.message(), to: [bob.key.point], by: &origin, for: .seconds(4))
         world.servers[0].isDown = true
         for byte in 2...9 {
             _ = try origin.notify(Self.message(UInt8(byte)), to: [bob.key.point], now: world.now)
@@ -297,8 +286,7 @@ struct StatusOriginTests {
         world.forgetHistory()
         world.servers[0].madeUp = StatusLimits.targetCoordinates
         var origin = world.sender()
-        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
-        try world.settle(&origin, for: .seconds(120))
+        try world.send(Self.message(), to: [bob.key.point], by: &origin, for: .seconds(120))
         #expect(world.pushes.contains { $0.installationID.word == bob.installationID })
     }
 
@@ -334,8 +322,7 @@ struct StatusOriginTests {
     func keeping() throws {
         var (world, bob) = try StatusWorld.settled()
         var origin = world.sender()
-        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
-        try world.settle(&origin)
+        try world.send(Self.message(), to: [bob.key.point], by: &origin)
         origin.saw(bob.installationID, of: bob.key.point, at: world.now)
         let rows = origin.rows
         let again = try StatusOriginRoutine(rows: rows, key: origin.key)

@@ -62,14 +62,12 @@ struct StatusPushConversationTests {
         var (world, bob) = try StatusWorld.settled()
         world.forgetHistory()
         var alice = world.sender()
-        _ = try alice.notify(Self.message, to: [bob.key.point], now: world.now)
-        try world.settle(&alice, for: .seconds(4))
+        try world.send(Self.message, to: [bob.key.point], by: &alice, for: .seconds(4))
         #expect(world.servers.map(\.queriesHeard) == [1, 1] && world.pushes.count == 1)
 
         let stranger = world.keyPair().point
         for _ in 0..<2 {
-            _ = try alice.notify(Self.message, to: [stranger], now: world.now)
-            try world.settle(&alice, for: .seconds(4))
+            try world.send(Self.message, to: [stranger], by: &alice, for: .seconds(4))
         }
         #expect(world.settled.suffix(2).allSatisfy { $0.outcome == .noToken })
     }
@@ -80,15 +78,13 @@ struct StatusPushConversationTests {
         world.forgetHistory()
         var alice = world.sender()
         alice.answerWait = .seconds(45)
-        _ = try alice.notify(Self.message, to: [bob.key.point], now: world.now)
-        try world.settle(&alice, for: .seconds(2))
+        try world.send(Self.message, to: [bob.key.point], by: &alice, for: .seconds(2))
         #expect(world.servers.map(\.queriesHeard) == [1, 1] && world.pushes.isEmpty)
         try world.settle(&alice, for: .seconds(2))
         #expect(world.pushes.count == 1)
 
         // Nobody answers for a stranger: that is waited for.
-        _ = try alice.notify(Self.message, to: [world.keyPair().point], now: world.now)
-        try world.settle(&alice, for: .seconds(44))
+        try world.send(Self.message, to: [world.keyPair().point], by: &alice, for: .seconds(44))
         #expect(world.settled.count == 1)
         try world.settle(&alice, for: .seconds(2))
         #expect(world.settled.last?.outcome == .noToken)
@@ -116,15 +112,13 @@ struct StatusPushConversationTests {
         try bob.apply(settings)
         try world.settle(&bob)
         var alice = world.sender()
-        _ = try alice.notify(Self.message, to: [bob.key.point], now: world.now)
-        try world.settle(&alice)
+        try world.send(Self.message, to: [bob.key.point], by: &alice)
 
         // Carol is no contact any more: the token is another, and alice misses the advertisement.
         try bob.apply(StatusSettings())
         try world.settle(&bob)
         #expect(bob.version == 2)
-        _ = try alice.notify(Self.message, to: [bob.key.point], now: world.now)
-        try world.settle(&alice, for: .seconds(60))
+        try world.send(Self.message, to: [bob.key.point], by: &alice, for: .seconds(60))
         #expect(world.servers.map(\.queriesHeard) == [1, 1] && world.pushes.count == 2)
         #expect(world.settled.last?.outcome == .taken(installations: 1, failed: 0))
     }
@@ -156,8 +150,7 @@ struct StatusPushConversationTests {
         try world.settle(&bob)
         #expect(bob.isForgotten && world.servers.allSatisfy { $0.live.isEmpty })
         var alice = world.sender()
-        _ = try alice.notify(Self.message, to: [bob.key.point], now: world.now)
-        try world.settle(&alice, for: .seconds(120))
+        try world.send(Self.message, to: [bob.key.point], by: &alice, for: .seconds(120))
         #expect(world.pushes.isEmpty)
         bob.switchOn()
         try world.settle(&bob)
