@@ -66,9 +66,7 @@ struct ConnectionKnobTests {
             $0.connection.answerDelay = .fixed(.seconds(2))
             $0.connection.streams = 1
         }
-        let client = try await stage.client(ignoresLimit: true)
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched(ignoresLimit: true)
         try await client.send(requests(stage, 0..<5, fields: fields))
         let ends = try await watch.outcomes(5)
         #expect(ends.values.filter { status($0) == 200 }.count == 1)
@@ -83,9 +81,7 @@ struct ConnectionKnobTests {
             $0.connection.excess = .goAway
             $0.connection.streams = 1
         }
-        let client = try await stage.client(ignoresLimit: true)
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched(ignoresLimit: true)
         try await client.send(fields, body: APNsStage.body)
         _ = try await watch.answer()
         // The request came behind our acknowledgement of the limit: both are in order on one connection.
@@ -102,9 +98,7 @@ struct ConnectionKnobTests {
     @Test("Without WINDOW_UPDATE a sender stands still at 65,535 bytes, and goes on when it comes")
     func windows() async throws {
         let stage = try await wide { $0.withholdsWindow = true }
-        let client = try await stage.client()
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched()
         let body = APNsJudgeTests.object(bytes: 4096)
         try await client.send((0..<20).map { _ in (fields, body) })
         // 15 bodies of 4,096 bytes fit, the sixteenth misses one byte.
@@ -143,9 +137,7 @@ struct ConnectionKnobTests {
         let stage = try await wide {
             $0.goAway = GoAwayKnob(afterRequests: 10, debugData: #"{"reason":"Shutdown"}"#)
         }
-        let client = try await stage.client()
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched()
         try await client.send(requests(stage, 0..<25, fields: fields))
         let ends = try await watch.outcomes(25)
         #expect(ends.values.filter { status($0) == 200 }.count == 10)
@@ -159,9 +151,7 @@ struct ConnectionKnobTests {
     @Test("GOAWAY below: the last k requests before it are neither judged nor answered")
     func goAwayBelow() async throws {
         let stage = try await wide { $0.goAway = GoAwayKnob(afterRequests: 10, lastStream: .below(count: 4)) }
-        let client = try await stage.client()
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched()
         try await client.send(requests(stage, 0..<10, fields: fields))
         let ends = try await watch.outcomes(10)
         let answered = ends.filter { status($0.value) == 200 }.keys.sorted()
@@ -177,9 +167,7 @@ struct ConnectionKnobTests {
             $0.goAway = GoAwayKnob(afterRequests: 2, lastStream: .graceful(after: .milliseconds(700)))
             $0.answerDelay = .fixed(.milliseconds(1400))
         }
-        let client = try await stage.client()
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched()
         try await client.send(requests(stage, 0..<5, fields: fields))
         let ends = try await watch.outcomes(5)
         #expect(ends.values.allSatisfy { status($0) == 200 })
@@ -195,9 +183,7 @@ struct ConnectionKnobTests {
             $0.goAway = GoAwayKnob(afterRequests: 4, end: .atOnce)
             $0.answerDelay = .fixed(.seconds(60))
         }
-        let client = try await stage.client()
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched()
         try await client.send(requests(stage, 0..<4, fields: fields))
         try await watch.next { $0 == .closed }
         #expect(!watch.all.contains { status($0) != nil })
@@ -232,9 +218,7 @@ struct ConnectionKnobTests {
                 RequestFault(.reset(code: 2), on: .number(2), isJudged: isJudged)
             ]
         }
-        let client = try await stage.client()
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched()
         try await client.send(requests(stage, 0..<3, fields: fields))
         let ends = try await watch.outcomes(2)
         #expect(ends[1] == nil)
@@ -261,9 +245,7 @@ struct ConnectionKnobTests {
         let stage = try await wide {
             $0.faults = [RequestFault(.killedMidFrame, on: .number(3), isJudged: true)]
         }
-        let client = try await stage.client()
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched()
         try await client.send(requests(stage, 0..<5, fields: fields))
         try await watch.next { $0 == .closed }
         #expect(watch.all.filter { status($0) == 200 }.count == 2)
@@ -276,9 +258,7 @@ struct ConnectionKnobTests {
         let stage = try await wide { $0.roundTrip = .milliseconds(120) }
         let clock = ContinuousClock()
         let start = clock.now
-        let client = try await stage.client()
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched()
         try await client.send(requests(stage, 0..<3, fields: fields))
         let ends = try await watch.outcomes(3)
         #expect(clock.now - start >= .milliseconds(120))
@@ -297,9 +277,7 @@ struct ConnectionKnobTests {
     @Test("503 Shutdown goes by the simulated clock; a share of 1 fails everything with 500")
     func failures() async throws {
         let stage = try await wide()
-        let client = try await stage.client()
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched()
         stage.simulator.turn { $0.shutdownUntil = stage.clock.now + .seconds(30) }
         try await client.send(fields, body: APNsStage.body)
         let first = try await watch.answer()
@@ -319,9 +297,7 @@ struct ConnectionKnobTests {
     func offline() async throws {
         let stage = try await wide()
         stage.simulator.register(APNsStage.token, as: APNsDevice(topics: [APNsStage.topic], isOnline: false))
-        let client = try await stage.client()
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched()
         for number in 0..<3 {
             try await client.send(fields + [("apns-id", APNsStage.id(number))], body: APNsStage.body)
             #expect(try await watch.answer().status == 200)

@@ -42,9 +42,7 @@ struct ControlTests {
         #expect(set.status == 200)
         #expect(stage.simulator.device("ab")?.state == .removed(since: UnixTime(milliseconds: 12)))
 
-        let client = try await stage.client()
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched()
         for number in 0..<3 {
             try await client.send(fields + [("apns-id", APNsStage.id(number))], body: APNsStage.body)
             #expect(try await watch.answer().status == 200)
@@ -96,9 +94,7 @@ struct StrayAnswerTests {
         let stage = try await APNsStage()
         let control = SimulatorControl([stage.simulator], eventLoopGroup: stage.group)
         let port = try await control.start()
-        let client = try await stage.client()
-        var watch = Sightings(client)
-        let fields = try stage.fields()
+        var (client, watch, fields) = try await stage.watched()
         try await body(stage) { path, body in
             try await PlainClient.ask(
                 port: port, trusting: nil, .POST, path, body: Array(body.utf8)

@@ -55,9 +55,7 @@ struct PreparedAnswerTests {
     @Test("The service's own answer, later; prepared anew it is given anew; and none any more")
     func own() async throws {
         try await running { stage, control in
-            let client = try await stage.client()
-            var watch = Sightings(client)
-            let fields = try stage.fields()
+            var (client, watch, fields) = try await stage.watched()
             func status() async throws -> Int {
                 try await client.send(fields, body: APNsStage.body)
                 return try await watch.answer().status

@@ -36,6 +36,14 @@ struct APNsStage {
             port: port, trusting: authority, group: group, ignoresLimit: ignoresLimit)
     }
 
+    /// A client, what it sees, and the fields of a request.
+    func watched(
+        ignoresLimit: Bool = false
+    ) async throws -> (client: RawHTTP2Client, watch: Sightings, fields: [(String, String)]) {
+        let client = try await client(ignoresLimit: ignoresLimit)
+        return (client, Sightings(client), try fields())
+    }
+
     func fields(_ others: [(String, String)] = [], token: String = APNsStage.token) throws -> [(
         String, String
     )] {
