@@ -9,10 +9,7 @@ struct RepeatTests {
     @Test("Repeated while it is owed, a call waits for the same push", arguments: EngineKind.allCases)
     func owed(_ kind: EngineKind) async throws {
         let answers = AwaitedCount()
-        let provider = ScriptedProvider(Names.fcm, slots: 4) { _ in
-            await answers.wait(for: 1)
-            return .rejected
-        }
+        let provider = ScriptedProvider(Names.fcm, slots: 4) { _ in await Answer.rejected.after(answers) }
         let trace = Trace()
         try await Rig.run(Depot(kind), .of(provider), trace: trace) { rig in
             async let first = rig.admit([push(1)])

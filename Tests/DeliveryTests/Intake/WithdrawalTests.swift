@@ -258,10 +258,7 @@ struct WithdrawalTests {
     @Test("A push that is another's when it is to be withdrawn goes on there, and is pending")
     func takenOver() async throws {
         let answers = AwaitedCount()
-        let slow = ScriptedProvider(Names.fcm) { _ in
-            await answers.wait(for: 1)
-            return .busy()
-        }
+        let slow = ScriptedProvider(Names.fcm) { _ in await Answer.busy().after(answers) }
         let other = ScriptedProvider(Names.fcm) { _ in .accepted }
         try await Fleet.run(Depot(), [.of(slow), .of(other)]) { rigs in
             async let outcomes = admit([push(1)], rigs[0])
@@ -346,10 +343,7 @@ struct WithdrawalTests {
     @Test("What has no answer by the deadline is pending, and goes on")
     func pending() async throws {
         let answers = AwaitedCount()
-        let provider = ScriptedProvider(Names.fcm) { _ in
-            await answers.wait(for: 1)
-            return .busy()
-        }
+        let provider = ScriptedProvider(Names.fcm) { _ in await Answer.busy().after(answers) }
         try await Rig.run(Depot(), .of(provider)) { rig in
             async let outcomes = admit([push(1)], rig)
             await provider.waitForSent(1)
@@ -376,10 +370,7 @@ struct WithdrawalTests {
     func toldAlready() async throws {
         let answers = AwaitedCount()
         let trace = Trace()
-        let provider = ScriptedProvider(Names.fcm) { _ in
-            await answers.wait(for: 1)
-            return .busy()
-        }
+        let provider = ScriptedProvider(Names.fcm) { _ in await Answer.busy().after(answers) }
         try await Rig.run(Depot(), .of(provider), trace: trace) { rig in
             async let plain = rig.admit([push(1)])
             await provider.waitForSent(1)

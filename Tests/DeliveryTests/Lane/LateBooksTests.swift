@@ -109,10 +109,7 @@ struct LateBooksTests {
         let word = AwaitedCount()
         let provider = ScriptedProvider(Names.fcm) { push in
             guard push.pushClass == .urgent else { return .accepted }
-            return .silence {
-                await word.wait(for: 1)
-                return .accepted
-            }
+            return .silence { await Answer.accepted.after(word) }
         }
         var setup = DeliveryService.Setup.of(provider)
         setup.lanes = [

@@ -45,10 +45,7 @@ struct UnknownFateTests {
         let provider = ScriptedProvider(Names.fcm) { push in
             if push.address == "t2" { await gate.wait(for: 1) }
             guard push.address == "t1", push.attempt == 0 else { return .accepted }
-            return .silence {
-                await word.wait(for: 1)
-                return .accepted
-            }
+            return .silence { await Answer.accepted.after(word) }
         }
         try await Rig.run(Depot(), .of(provider)) { rig in
             try await rig.expect([.known(.retry)], of: [push(1)])
@@ -72,14 +69,8 @@ struct UnknownFateTests {
     func underWay() async throws {
         let (word, gate) = (AwaitedCount(), AwaitedCount())
         let provider = ScriptedProvider(Names.fcm) { push in
-            if push.attempt > 0 {
-                await gate.wait(for: 1)
-                return .busy()
-            }
-            return .silence {
-                await word.wait(for: 1)
-                return .accepted
-            }
+            if push.attempt > 0 { return await Answer.busy().after(gate) }
+            return .silence { await Answer.accepted.after(word) }
         }
         try await Rig.run(Depot(), .of(provider)) { rig in
             try await rig.expect([.known(.retry)], of: [push(1)])
@@ -104,8 +95,7 @@ struct UnknownFateTests {
             try await Rig.run(depot, .of(provider)) { rig in
                 let key = Names.phone
                 let touched = depot.clock.now
-                _ = try await rig.store.apply(
-                    [.put(Record(key: key, touchedAt: touched, body: Secret([1])), if: .any)])
+                try await rig.register(key, touchedAt: touched)
                 try await rig.owe([push(1, record: key, touchedAt: touched)])
                 await rig.outbox.parked.wait(for: 1)
                 word.add()
@@ -140,10 +130,7 @@ struct UnknownFateTests {
         let isBack = Mutex(false)
         let provider = ScriptedProvider(Names.fcm, slots: 30) { _ in
             if isBack.withLock(\.self) { return .accepted }
-            return .silence {
-                await word.wait(for: 1)
-                return .busy()
-            }
+            return .silence { await Answer.busy().after(word) }
         }
         try await Rig.run(Depot(), .of(provider)) { rig in
             try await rig.owe((1...200).map { push($0) })
@@ -254,10 +241,7 @@ struct UnknownFateTests {
                 spans.change { $0.append(span) }
                 gate.add()
             }
-        ) { _ in
-            await gate.wait(for: 1)
-            return .silence
-        }
+        ) { _ in await Answer.silence.after(gate) }
         try await Rig.run(depot, .of(provider)) { rig in
             try await rig.owe([push(1, .urgent), push(2)])
             await provider.waitForSent(2)

@@ -75,10 +75,7 @@ struct LeaseTests {
     func lateSettle() async throws {
         let depot = Depot()
         let answers = AwaitedCount()
-        let slow = ScriptedProvider(Names.fcm) { _ in
-            await answers.wait(for: 1)
-            return .rejected
-        }
+        let slow = ScriptedProvider(Names.fcm) { _ in await Answer.rejected.after(answers) }
         let heir = ScriptedProvider(Names.fcm) { _ in .busy(.seconds(120)) }
         try await Rig.run(depot, .of(slow), own: ManualClock()) { rig in
             try await rig.owe([push(1)])
@@ -103,10 +100,7 @@ struct LeaseTests {
     func gracefulStop(_ kind: EngineKind) async throws {
         let depot = Depot(kind)
         let answers = AwaitedCount()
-        let first = ScriptedProvider(Names.fcm, slots: 2) { _ in
-            await answers.wait(for: 1)
-            return .accepted
-        }
+        let first = ScriptedProvider(Names.fcm, slots: 2) { _ in await Answer.accepted.after(answers) }
         try await Rig.run(depot, .of(first)) { rig in
             async let reply = rig.admit((1...5).map { push($0) }, within: .seconds(30))
             await first.waitForSent(2)

@@ -92,10 +92,7 @@ struct UncertainTests {
     @Test("A lane that a reload makes meanwhile keeps nothing in memory either: nothing is sent twice")
     func besideReload() async throws {
         let answer = AwaitedCount()
-        let production = ScriptedProvider(Names.apns) { _ in
-            await answer.wait(for: 1)
-            return .badDeviceToken
-        }
+        let production = ScriptedProvider(Names.apns) { _ in await Answer.badDeviceToken.after(answer) }
         let sandbox = ScriptedProvider(Names.sandbox, slots: 0) { _ in .accepted }
         let before = ScriptedProvider(Names.sandbox, slots: 0) { _ in .accepted }
         let credential = Credential()

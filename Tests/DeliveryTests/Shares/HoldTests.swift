@@ -60,10 +60,7 @@ struct HoldTests {
     @Test("A reply waits no longer for first attempts than the call's stay has left")
     func reply() async throws {
         let gate = AwaitedCount()
-        let provider = ScriptedProvider(Names.fcm, slots: 1) { _ in
-            await gate.wait(for: 1)
-            return .accepted
-        }
+        let provider = ScriptedProvider(Names.fcm, slots: 1) { _ in await Answer.accepted.after(gate) }
         try await Rig.run(Depot(), .of(provider), holds: true) { rig in
             rig.outbox.set { $0.accept = .unavailable }
             async let reply = rig.admit([push(1)])

@@ -1,4 +1,5 @@
 import PushModel
+import PushTesting
 
 /// Answers of a push service, by what they mean.
 extension Answer {
@@ -25,6 +26,12 @@ extension Answer {
         var answer = silence
         answer.late = LateAnswer(late)
         return answer
+    }
+
+    /// The same, once a test lets it come.
+    func after(_ gate: AwaitedCount) async -> Answer {
+        await gate.wait(for: 1)
+        return self
     }
 
     static func busy(_ after: Duration? = nil) -> Answer {

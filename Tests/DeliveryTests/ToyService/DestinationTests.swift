@@ -92,10 +92,7 @@ struct DestinationTests {
     @Test("One that takes requests and answers none keeps a few of them under way, and no more")
     func hangs() async throws {
         let release = AwaitedCount()
-        let answer: @Sendable () async -> Answer = {
-            await release.wait(for: 1)
-            return .accepted
-        }
+        let answer: @Sendable () async -> Answer = { await Answer.accepted.after(release) }
         let window = DeliveryLimits().destinationWindow
         // A slot is free before the lane has read the answer: fewer than the window are left for the other.
         try await run(slots: window + window / 2, bad: answer) { rig, provider, _ in
