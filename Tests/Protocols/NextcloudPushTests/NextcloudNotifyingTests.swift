@@ -69,10 +69,7 @@ struct NextcloudNotifyingTests {
 
     @Test("A dead VoIP token leaves the alerts alone, and calls ring through them")
     func deadVoIP() async throws {
-        let rig = try await NextcloudRelayRig.make()
-        let device = alice.device(1)
-        try await rig.running { rig in
-            await rig.register(device)
+        try await NextcloudRelayRig.registered { rig, device in
             rig.end(PeerDevice.voipToken)
             #expect(await rig.notify([device.entry(1, type: "voip")]).failed == 0)
             await rig.store.ends(atLeast: 1)
@@ -108,10 +105,7 @@ struct NextcloudNotifyingTests {
 
     @Test("A registration that came since a token's end is known is not ended by it")
     func revived() async throws {
-        let rig = try await NextcloudRelayRig.make()
-        let device = alice.device(1)
-        try await rig.running { rig in
-            await rig.register(device)
+        try await NextcloudRelayRig.registered { rig, device in
             rig.end(PeerDevice.alertToken)
             await rig.notify([device.entry(1)])
             await rig.store.ends(atLeast: 1)
@@ -124,10 +118,7 @@ struct NextcloudNotifyingTests {
 
     @Test("A topic that does not fit ends no registration: it may be our own fault")
     func wrongTopic() async throws {
-        let rig = try await NextcloudRelayRig.make()
-        let device = alice.device(1)
-        try await rig.running { rig in
-            await rig.register(device)
+        try await NextcloudRelayRig.registered { rig, device in
             rig.services.answer(PeerDevice.alertToken) { _ in
                 Answer(.misconfigured(.target), .deviceTokenNotForTopic, sentAt: NextcloudRelayRig.now)
             }
@@ -166,10 +157,7 @@ struct NextcloudNotifyingTests {
 
     @Test("A repeat from anywhere meets its mark, and is no failure")
     func replay() async throws {
-        let rig = try await NextcloudRelayRig.make()
-        let device = alice.device(1)
-        try await rig.running { rig in
-            await rig.register(device)
+        try await NextcloudRelayRig.registered { rig, device in
             let entry = device.entry(1)
             #expect(await rig.notify([entry, entry]).failed == 0)
             let again = await rig.ask(
@@ -184,10 +172,7 @@ struct NextcloudNotifyingTests {
 
     @Test("One bad entry spoils no other, whatever is wrong with it", arguments: BadEntry.allCases)
     func badEntry(_ bad: BadEntry) async throws {
-        let rig = try await NextcloudRelayRig.make()
-        let device = alice.device(1)
-        try await rig.running { rig in
-            await rig.register(device)
+        try await NextcloudRelayRig.registered { rig, device in
             let answer = await rig.notify([
                 device.entry(1), try bad.make(device), device.entry(2)
             ])
@@ -236,10 +221,7 @@ struct NextcloudNotifyingTests {
 
     @Test("An entry without type is an alert, one without priority a normal one, an unknown type an alert")
     func defaults() async throws {
-        let rig = try await NextcloudRelayRig.make()
-        let device = alice.device(1)
-        try await rig.running { rig in
-            await rig.register(device)
+        try await NextcloudRelayRig.registered { rig, device in
             let answer = await rig.notify([
                 device.entry(1, type: nil, priority: nil), device.entry(2, type: "video")
             ])

@@ -102,6 +102,17 @@ final class NextcloudRelayRig: Sendable {
         try await rig.running { try await body(self) }
     }
 
+    /// Runs `body` beside the delivery, with a device of Alice's that is registered.
+    static func registered(
+        _ body: @Sendable (NextcloudRelayRig, PeerDevice) async throws -> Void
+    ) async throws {
+        let device = PeerUser.alice.device(1)
+        try await make().running { rig in
+            await rig.register(device)
+            try await body(rig, device)
+        }
+    }
+
     /// One HTTP request from bytes to answer.
     func ask(
         _ method: String, _ target: String, contentType: String? = "application/x-www-form-urlencoded",

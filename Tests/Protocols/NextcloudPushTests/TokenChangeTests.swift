@@ -30,10 +30,7 @@ struct TokenChangeTests {
 
     @Test("It is the same where the token before has ended, and the registration that follows lives")
     func ended() async throws {
-        let rig = try await NextcloudRelayRig.make()
-        let device = alice.device(1)
-        try await rig.running { rig in
-            await rig.register(device)
+        try await NextcloudRelayRig.registered { rig, device in
             rig.end(PeerDevice.alertToken)
             await rig.notify([device.entry(1)])
             await rig.store.ends(atLeast: 1)
@@ -55,10 +52,7 @@ struct TokenChangeTests {
 
     @Test("An ended token whose new one never comes is told after ten minutes, and its rows go")
     func neverCame() async throws {
-        let rig = try await NextcloudRelayRig.make()
-        let device = alice.device(1)
-        try await rig.running { rig in
-            await rig.register(device)
+        try await NextcloudRelayRig.registered { rig, device in
             rig.end(PeerDevice.alertToken)
             await rig.notify([device.entry(1)])
             await rig.store.ends(atLeast: 1)
