@@ -57,16 +57,14 @@ struct HandoverTests {
     private static let ever = Duration.seconds(360_000)
 
     private static func limits(_ handover: Duration) -> SwarmLimits {
-        var limits = SwarmRig.limits
-        limits.handover = handover
+        let limits = changing(SwarmRig.limits) { $0.handover = handover }
         return limits
     }
 
     @Test("It hears its nodes until the other one has shown them everything, and some time beyond")
     func overlap() async throws {
         let rig = try await SwarmRig()
-        let account = try SwarmAccount()
-        try await rig.register([account.watch()])
+        let account = try await rig.account()
         let processes = try await Processes(2, of: rig.name)
         let (old, toldOld) = AsyncStream<StorageNotice>.makeStream()
         let (new, toldNew) = AsyncStream<StorageNotice>.makeStream()

@@ -11,8 +11,7 @@ struct SwarmFaultTests {
     func lie() async throws {
         let rig = try await SwarmRig()
         rig.network.turn(0) { $0.answers = .refusal(5) }
-        let account = try SwarmAccount()
-        try await rig.register([account.watch()])
+        let account = try await rig.account()
         let ingress = try rig.ingress()
         try await rig.run(ingress) {
             try await rig.shown(1, at: [0, 1, 2])
@@ -28,8 +27,7 @@ struct SwarmFaultTests {
     func refusedByAll() async throws {
         let rig = try await SwarmRig()
         for node in 0..<3 { rig.network.turn(node) { $0.answers = .refusal(5) } }
-        let account = try SwarmAccount()
-        try await rig.register([account.watch()])
+        let account = try await rig.account()
         let ingress = try rig.ingress()
         try await rig.run(ingress) {
             try await rig.shown(1, at: [0, 1, 2])
@@ -69,8 +67,7 @@ struct SwarmFaultTests {
     func stall(_ answers: StorageNodeKnobs.Answers) async throws {
         let rig = try await SwarmRig()
         rig.network.turn(0) { $0.answers = answers }
-        var limits = SwarmRig.limits
-        limits.replyDeadline = .milliseconds(100)
+        let limits = changing(SwarmRig.limits) { $0.replyDeadline = .milliseconds(100) }
         try await rig.register([try SwarmAccount().watch()])
         try await rig.run(try rig.ingress(limits)) {
             try await rig.shown(1, at: [1, 2])
@@ -88,8 +85,7 @@ struct SwarmFaultTests {
     func silentGreeting() async throws {
         let rig = try await SwarmRig()
         rig.network.turn(0) { $0.greets = false }
-        var limits = SwarmRig.limits
-        limits.dialDeadline = .seconds(1)
+        let limits = changing(SwarmRig.limits) { $0.dialDeadline = .seconds(1) }
         try await rig.register([try SwarmAccount().watch()])
         try await rig.run(try rig.ingress(limits)) {
             try await rig.shown(1, at: [1, 2])
@@ -101,8 +97,7 @@ struct SwarmFaultTests {
     @Test("A flood of nonsense from one node leaves the others' messages through")
     func flood() async throws {
         let rig = try await SwarmRig()
-        let account = try SwarmAccount()
-        try await rig.register([account.watch()])
+        let account = try await rig.account()
         var limits = SwarmRig.limits
         limits.leastShare = 4_096
         limits.queuedBytes = 4_096
@@ -124,8 +119,7 @@ struct SwarmFaultTests {
     @Test("A message of ten MiB ends its connection, which comes back; nobody else notices")
     func tooLong() async throws {
         let rig = try await SwarmRig()
-        let account = try SwarmAccount()
-        try await rig.register([account.watch()])
+        let account = try await rig.account()
         try await rig.run(try rig.ingress()) {
             try await rig.shown(1, at: [0, 1, 2])
             rig.network.say(0, [Array("notify.message".utf8), [UInt8](repeating: 0x64, count: 10 << 20)])
@@ -139,9 +133,7 @@ struct SwarmFaultTests {
     func strays() async throws {
         let rig = try await SwarmRig(SessionNetworkConfiguration(swarms: [5]))
         try await rig.register([try SwarmAccount().watch()])
-        var limits = SwarmRig.limits
-        limits.strays = 10
-        try await rig.run(try rig.ingress(limits)) {
+        try await rig.run(try rig.ingress(changing(SwarmRig.limits) { $0.strays = 10 })) {
             try await rig.shown(1, at: [0])
             rig.network.say(0, [Array("storage.get".utf8)], times: 5)
             rig.network.say(0, [[UInt8](repeating: 0x41, count: 300)], times: 20)
@@ -196,9 +188,7 @@ struct SwarmFaultTests {
     func silentDaemon() async throws {
         let rig = try await SwarmRig()
         try await rig.register([try SwarmAccount().watch()])
-        var limits = SwarmRig.limits
-        limits.replyDeadline = .seconds(1)
-        let ingress = try rig.ingress(limits)
+        let ingress = try rig.ingress(changing(SwarmRig.limits) { $0.replyDeadline = .seconds(1) })
         try await rig.run(ingress) {
             try await rig.shown(1, at: [0, 1, 2])
             rig.network.turnDaemon { $0.answers = .never }

@@ -29,11 +29,9 @@ struct SwarmKeepingTests {
     @Test("They are kept until it can, whatever their number, and each is taken once")
     func kept() async throws {
         let rig = try await SwarmRig(SessionNetworkConfiguration(swarms: [5]))
-        let account = try SwarmAccount()
-        try await rig.register([account.watch()])
+        let account = try await rig.account()
         let store = Store()
-        var limits = SwarmRig.limits
-        limits.workers = 4
+        let limits = changing(SwarmRig.limits) { $0.workers = 4 }
         try await rig.run(try rig.ingress(limits) { store.take($0) }) {
             try await rig.shown(1, at: [0])
             for number in 0..<20 { rig.network.store(account.message(number, lasts: .seconds(600))) }
@@ -48,11 +46,9 @@ struct SwarmKeepingTests {
     @Test("One that expires meanwhile is given up, and so are all when the link stops")
     func givenUp() async throws {
         let rig = try await SwarmRig(SessionNetworkConfiguration(swarms: [5]))
-        let account = try SwarmAccount()
-        try await rig.register([account.watch()])
+        let account = try await rig.account()
         let store = Store()
-        var limits = SwarmRig.limits
-        limits.workers = 1
+        let limits = changing(SwarmRig.limits) { $0.workers = 1 }
         try await rig.run(try rig.ingress(limits) { store.take($0) }) {
             try await rig.shown(1, at: [0])
             rig.network.store(account.message(1, lasts: .seconds(-1)))

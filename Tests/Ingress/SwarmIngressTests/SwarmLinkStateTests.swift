@@ -109,9 +109,7 @@ struct SwarmLinkStateTests {
     @Test("A connection that lasted is followed by another at once; one that did not, by a pause")
     func steady() throws {
         let rig = try LinkRig()
-        let node = LinkRig.node(1)
-        try rig.begin([node])
-        rig.connect(node)
+        let node = try rig.connected()
         rig.opened = []
         rig.take(.ended(.node(node.key), isRefusal: false))
         rig.pass(.seconds(9))
@@ -194,9 +192,7 @@ struct SwarmLinkStateTests {
     func unknownShares() throws {
         let isKnown = Mutex(true)
         let rig = try LinkRig(ours: { isKnown.withLock(\.self) ? Set($0.values.joined()) : nil })
-        let node = LinkRig.node(1)
-        try rig.begin([node])
-        rig.connect(node)
+        _ = try rig.connected()
         isKnown.withLock { $0 = false }
         rig.pass(.seconds(5))
         #expect(rig.closed.isEmpty && rig.state.statistics.connected == 1)
@@ -221,9 +217,7 @@ struct SwarmLinkStateTests {
     @Test("A node that moves is left and dialled at its new place")
     func moved() throws {
         let rig = try LinkRig()
-        let node = LinkRig.node(1)
-        try rig.begin([node])
-        rig.connect(node)
+        let node = try rig.connected()
         rig.pass(.seconds(301))
         rig.opened = []
         try rig.tell([LinkRig.node(1, port: 22_001)], height: 2)
@@ -249,9 +243,7 @@ struct SwarmLinkStateTests {
         var limits = SwarmLimits()
         limits.strays = 3
         let rig = try LinkRig(limits)
-        let node = LinkRig.node(1)
-        try rig.begin([node])
-        rig.connect(node)
+        let node = try rig.connected()
         for _ in 0..<3 { rig.say(.node(node.key), "REPLY", "no such tag", "de") }
         #expect(rig.closed.isEmpty)
         rig.say(.node(node.key), "HELLO")
@@ -279,9 +271,7 @@ struct SwarmLinkStateTests {
     @Test("A farewell is followed")
     func farewell() throws {
         let rig = try LinkRig()
-        let node = LinkRig.node(1)
-        try rig.begin([node])
-        rig.connect(node)
+        let node = try rig.connected()
         rig.say(.node(node.key), "BYE")
         #expect(rig.closed == [.node(node.key)] && rig.notes.last == .farewell)
     }

@@ -10,8 +10,7 @@ struct SwarmLinkTests {
     @Test("Every node of the swarm is shown what was registered, and each tells of a message")
     func shownAndTold() async throws {
         let rig = try await SwarmRig()
-        let account = try SwarmAccount()
-        try await rig.register([account.watch()])
+        let account = try await rig.account()
         try await rig.run(try rig.ingress()) {
             try await rig.shown(1, at: [0, 1, 2])
             rig.network.store(account.message(7))
@@ -53,8 +52,7 @@ struct SwarmLinkTests {
     @Test("A node that was restarted has lost its watches, and is shown them again")
     func restart() async throws {
         let rig = try await SwarmRig(SessionNetworkConfiguration(swarms: [5]))
-        let account = try SwarmAccount()
-        try await rig.register([account.watch()])
+        let account = try await rig.account()
         try await rig.run(try rig.ingress()) {
             try await rig.shown(1, at: [0])
             rig.network.restart(0)
@@ -95,8 +93,7 @@ struct SwarmLinkTests {
     func renewal() async throws {
         let rig = try await SwarmRig(SessionNetworkConfiguration(swarms: [5]))
         try await rig.register([try SwarmAccount().watch()])
-        var limits = SwarmRig.limits
-        limits.renewal = .milliseconds(50)...(.milliseconds(100))
+        let limits = changing(SwarmRig.limits) { $0.renewal = .milliseconds(50)...(.milliseconds(100)) }
         try await rig.run(try rig.ingress(limits)) {
             for _ in 0..<3 { try await rig.shown(1, at: [0]) }
         }

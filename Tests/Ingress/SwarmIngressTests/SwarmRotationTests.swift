@@ -73,9 +73,7 @@ struct SwarmRotationTests {
         let seconds = 45 * 60 + Int(quarters) * 150
         let rig = try LinkRig(random: { drawn.withLock(\.self) })
         rig.take(.rows(LinkRig.entries(1...5)))
-        let node = LinkRig.node(1)
-        try rig.begin([node])
-        rig.connect(node)
+        let node = try rig.connected()
         try rig.read(rig.wanted())
         try rig.reply(node, 5)
         rig.pass(.seconds(seconds) - .milliseconds(1))

@@ -118,6 +118,14 @@ final class LinkRig {
         say(.node(node.key), "HELLO")
     }
 
+    /// The daemon tells of one node, which is connected.
+    func connected() throws -> StorageNode {
+        let node = Self.node(1)
+        try begin([node])
+        connect(node)
+        return node
+    }
+
     /// What is to be read next.
     func wanted() throws -> WatchReading {
         let reading = readings.popLast()

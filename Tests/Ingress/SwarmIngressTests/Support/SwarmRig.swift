@@ -100,6 +100,13 @@ final class SwarmRig: Sendable {
         return limits
     }
 
+    /// A new account whose watch is registered.
+    func account() async throws -> SwarmAccount {
+        let account = try SwarmAccount()
+        try await register([account.watch()])
+        return account
+    }
+
     /// Registers watches, and rings the bell.
     func register(_ watches: [MonitorRequest]) async throws {
         let changes = watches.map { watch in
