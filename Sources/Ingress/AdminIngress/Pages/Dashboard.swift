@@ -22,7 +22,7 @@ struct Dashboard {
             <p class="soft">\(summary)</p>
             <main>
             \(alerts)\(tiles)\(graphs)\(lanes)\(instances)\(refusals)\(certificates)\(notices)</main>
-            <footer>\(PageText.clock(now)) UTC, as of now; this page reloads itself every \
+            <footer>As of \(PageText.clock(now)) UTC; this page reloads itself every \
             \(Self.reloadSeconds) seconds. The same as JSON: <code>/status</code>; every series:
             <code>/metrics</code>.</footer></body></html>
 
@@ -73,7 +73,8 @@ struct Dashboard {
 
     private var alerts: String {
         guard !report.alerts.isEmpty else { return "" }
-        let cards = AdminPages.sorted(report.alerts).map { alert in
+        let ordered = AdminPages.sorted(report.alerts)
+        let cards = (ordered.filter { !Self.canWait($0) } + ordered.filter(Self.canWait)).map { alert in
             let words = alert.subject.kind.rawValue.replacing("_", with: " ")
             let title = words.prefix(1).uppercased() + words.dropFirst()
             let subject = alert.subject.name.isEmpty ? "" : " · \(PageText.escaped(alert.subject.name))"
@@ -151,17 +152,22 @@ struct Dashboard {
             Column(name: "In flight", isNumber: true), Column(name: "In memory", isNumber: true),
             Column(name: "In the store", isNumber: true), Column(name: "Last refusal")
         ]
-        return table("Lanes", columns, report.lanes.map { lane in
-            let word = Self.word(lane.state)
-            let at = lane.reasonAt.map { "<small>\(PageText.ago($0, now))</small>" } ?? ""
-            return [
-                PageText.escaped(lane.lane.description),
-                "<span class=\"\(word.tone)\">\(lane.state.rawValue)</span><small>\(word.meaning)</small>",
-                lane.connections.map { PageText.grouped($0) } ?? "–", PageText.grouped(lane.inFlight),
-                PageText.grouped(lane.inMemory), PageText.grouped(lane.parked),
-                lane.reason.map { PageText.escaped($0.rawValue) + at } ?? "none"
-            ]
-        })
+        return table(
+            "Lanes", columns,
+            report.lanes.map { lane in
+                let word = Self.word(lane.state)
+                let state =
+                    "<span class=\"\(word.tone)\">\(lane.state.rawValue)</span>"
+                    + "<small>\(word.meaning)</small>"
+                let at = lane.reasonAt.map { "<small>\(PageText.ago($0, now))</small>" } ?? ""
+                return [
+                    PageText.escaped(lane.lane.description),
+                    state,
+                    lane.connections.map { PageText.grouped($0) } ?? "–", PageText.grouped(lane.inFlight),
+                    PageText.grouped(lane.inMemory), PageText.grouped(lane.parked),
+                    lane.reason.map { PageText.escaped($0.rawValue) + at } ?? "none"
+                ]
+            })
     }
 
     private static func word(_ state: LaneReport.State) -> (tone: String, meaning: String) {
@@ -184,25 +190,30 @@ struct Dashboard {
             Column(name: "Instance"), Column(name: "Ready"), Column(name: "Hears"),
             Column(name: "Waiting", isNumber: true)
         ]
-        return table("Instances", columns, (names + others).map { name in
-            let ready: String =
-                switch health.isReady(name.text[...]) {
-                case true?: "<span class=\"good\">ready</span>"
-                case false?: "<span class=\"bad\">not ready</span>"
-                case nil: "–"
+        return table(
+            "Instances", columns,
+            (names + others).map { name in
+                let ready: String =
+                    switch health.isReady(name.text[...]) {
+                    case true?: "<span class=\"good\">ready</span>"
+                    case false?: "<span class=\"bad\">not ready</span>"
+                    case nil: "–"
+                    }
+                guard let ingress = report.ingresses.first(where: { $0.instance == name }) else {
+                    return [PageText.escaped(name.text), ready, "who calls its listener", "–"]
                 }
-            guard let ingress = report.ingresses.first(where: { $0.instance == name }) else {
-                return [PageText.escaped(name.text), ready, "who calls its listener", "–"]
-            }
-            return [
-                PageText.escaped(name.text), ready, Self.hearing(ingress), PageText.grouped(ingress.queued)
-            ]
-        })
+                return [
+                    PageText.escaped(name.text), ready, Self.hearing(ingress),
+                    PageText.grouped(ingress.queued)
+                ]
+            })
     }
 
     private static func hearing(_ ingress: IngressReport) -> String {
         let count = "\(PageText.grouped(ingress.connected)) of \(PageText.grouped(ingress.known))"
-        let tone = !ingress.hears ? "bad" : ingress.connected < ingress.known ? "warn" : "good"
+        // A few of a thousand are always away.
+        let isShort = ingress.connected * 10 < ingress.known * 9
+        let tone = !ingress.hears ? "bad" : isShort ? "warn" : "good"
         let lacks = ingress.lacks.map { "<small>\(PageText.escaped($0.text))</small>" } ?? ""
         return "<span class=\"\(tone)\">\(count)</span> \(PageText.escaped(ingress.peers.text))\(lacks)"
     }
@@ -212,15 +223,17 @@ struct Dashboard {
             Column(name: "When"), Column(name: "Lane"), Column(name: "Reason"), Column(name: "What follows"),
             Column(name: "Push")
         ]
-        return table("Last refusals", columns, report.refusals.map { refusal in
-            let at = refusal.answeredAt
-            return [
-                "\(PageText.clock(at)) UTC<small>\(PageText.ago(at, now))</small>",
-                PageText.escaped(refusal.lane.description),
-                "\(PageText.escaped(refusal.reason.rawValue))<small>\(refusal.outcome.label)</small>",
-                follows(refusal.next), "<code>\(PageText.escaped(refusal.id.text))</code>"
-            ]
-        })
+        return table(
+            "Last refusals", columns,
+            report.refusals.map { refusal in
+                let at = refusal.answeredAt
+                return [
+                    "\(PageText.clock(at)) UTC<small>\(PageText.ago(at, now))</small>",
+                    PageText.escaped(refusal.lane.description),
+                    "\(PageText.escaped(refusal.reason.rawValue))<small>\(refusal.outcome.label)</small>",
+                    follows(refusal.next), "<code>\(PageText.escaped(refusal.id.text))</code>"
+                ]
+            })
     }
 
     private func follows(_ next: Attempt.Next) -> String {
@@ -236,11 +249,14 @@ struct Dashboard {
 
     private var certificates: String {
         let columns = [Column(name: "Listener"), Column(name: "Certificate")]
-        return table("Certificates", columns, report.certificates.map { certificate in
-            let tone = certificate.days <= 0 ? "bad" : certificate.days <= 14 ? "warn" : "good"
-            let left = certificate.days > 0 ? "\(PageText.counted(certificate.days, "day")) left" : "expired"
-            return [PageText.escaped(certificate.listener.text), "<span class=\"\(tone)\">\(left)</span>"]
-        })
+        return table(
+            "Certificates", columns,
+            report.certificates.map { certificate in
+                let tone = certificate.days <= 0 ? "bad" : certificate.days <= 14 ? "warn" : "good"
+                let left =
+                    certificate.days > 0 ? "\(PageText.counted(certificate.days, "day")) left" : "expired"
+                return [PageText.escaped(certificate.listener.text), "<span class=\"\(tone)\">\(left)</span>"]
+            })
     }
 
     private var notices: String {

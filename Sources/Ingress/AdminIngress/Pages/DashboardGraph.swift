@@ -123,8 +123,9 @@ extension DashboardGraph {
                     curve("median") { $0.answering?.median }, curve("95 %") { $0.answering?.slow }
                 ], unit: PageText.latency),
             DashboardGraph(
-                title: "Memory", curves: [curve("resident") { $0.residentBytes.map { Double($0) } }],
-                unit: { PageText.bytes(Int(min(max($0, 0), 1e15))) })
+                title: "Memory",
+                curves: [curve("resident") { $0.residentBytes.map { Double($0) / 1_048_576 } }],
+                unit: { "\(PageText.number($0)) MiB" })
         ]
     }
 }

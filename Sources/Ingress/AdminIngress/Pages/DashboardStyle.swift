@@ -19,7 +19,7 @@ enum DashboardStyle {
         font:15px/1.45 system-ui,sans-serif;overflow-wrap:anywhere}
         header{display:flex;flex-wrap:wrap;align-items:center;gap:.25rem .75rem}
         h1{font-size:1.35rem;margin:0}h1 small,.soft{color:var(--soft);font-weight:400}
-        h2{font-size:1rem;margin:1.75rem 0 .6rem}h3{font-size:.85rem;font-weight:600;margin:0;flex:1 0 auto}
+        h2{font-size:1rem;margin:1.75rem 0 .6rem}h3{font-size:.85rem;font-weight:600;margin:0;flex:1 0 100%}
         p{margin:.35rem 0}
         .card,table{background:var(--card);border:1px solid var(--line);border-radius:.6rem}
         .pill{border-radius:1rem;padding:.1rem .7rem;border:1px solid;font-size:.85rem;font-weight:600}
@@ -29,10 +29,10 @@ enum DashboardStyle {
         .tiles div{padding:.6rem .8rem}
         dt{font-size:.8rem;color:var(--soft)}dd{margin:0;font-size:1.35rem;font-weight:600}
         dd small{font-size:.8rem;font-weight:400;color:var(--soft);display:block}
-        .graphs{display:grid;grid-template-columns:repeat(auto-fit,minmax(17rem,1fr));gap:.6rem}
+        .graphs{display:grid;grid-template-columns:repeat(auto-fit,minmax(20rem,1fr));gap:.6rem}
         figure{margin:0;padding:.7rem .8rem .45rem}
         figcaption{display:flex;flex-wrap:wrap;gap:0 .8rem;align-items:baseline;font-size:.8rem;
-        color:var(--soft);min-height:1.4rem}
+        color:var(--soft)}
         h3{color:var(--ink)}figcaption b{color:var(--ink)}
         .k0::before,.k1::before{content:"";display:inline-block;width:.6rem;height:.6rem;border-radius:50%;
         margin-right:.3rem;background:var(--one)}.k1::before{background:var(--two)}
