@@ -3,7 +3,7 @@ SHELL := /bin/bash
 N ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build lint test check bench chaos powercut restarts cluster siege canaries dashboard interop fuzz simulate doc sbom deb deb-test clean
+.PHONY: help run build lint test check bench chaos powercut restarts cluster siege canaries dashboard openapi interop fuzz simulate doc sbom deb deb-test clean
 
 help:
 	@echo 'make run        build (release), start the sandbox relay, send one notification, serve until Ctrl-C'
@@ -18,6 +18,7 @@ help:
 	@echo 'make siege      attack a relay over loopback, a row for each attack: what others felt (N=30 for longer, ATTACK=… for some)'
 	@echo 'make canaries   plant a value in every field, and search log, pages, files and memory for it'
 	@echo 'make dashboard  look at the dashboard in headless Chromium, on a phone and a desk, by day and by night'
+	@echo 'make openapi    let schemathesis hold a sandbox against its OpenAPI pages'
 	@echo 'make interop    run foreign peers against us, one row each'
 	@echo 'make fuzz       a million inputs for each parser and box opener (RUNS=… for another number, TARGET=… for one)'
 	@echo 'make simulate   the relay on simulated machines that crash and lie, by seed (SEEDS=20000 for more)'
@@ -69,6 +70,11 @@ dashboard:
 	@scripts/setup run browser
 	swift build --product sealbell
 	@scripts/dashboard
+
+openapi:
+	@scripts/setup run
+	swift build --product sealbell
+	@scripts/openapi
 
 interop:
 	@scripts/interop/run
