@@ -43,7 +43,7 @@ struct ConfigurationReadingTests {
         #expect(configuration.limits.outboxBytes == 4_294_967_296)
         #expect(configuration.limits.pushesPerMinute == 60_000)
         #expect(configuration.apps[0].fallback == FallbackAlert(title: "New notification"))
-        #expect(configuration.instances[0].zulip?.signUp == .invite)
+        #expect(configuration.instances[0].zulip?.signUp == .invitation)
         #expect(configuration.proxy == nil && configuration.alerts.webhook == nil)
         #expect(configuration.warnings.isEmpty)
     }
