@@ -89,7 +89,7 @@ struct EventLogTests {
                 let android = try await relay.phone(.fcm, of: server)
                 let gone = await (try Operator(relay)).run(
                     "forget", "device", "--realm", server.realm.uuid, "--token-id",
-                    android.group.tokenID.text)
+                    android.tokenID.text)
                 #expect(gone.status == .done)
                 _ = try await line("registration removed", "\"registration\":\"")
                 let fresh = APNsKey()

@@ -36,7 +36,7 @@ struct WeekOfPushesTests {
             #expect(try await Self.bodies(stage).count == 1, "a stop writes what was counted")
             try await stage.run { relay in
                 let person = try Operator(relay)
-                let line = ["why", "--realm", server.realm.uuid, "--token-id", phone.group.tokenID.text]
+                let line = ["why", "--realm", server.realm.uuid, "--token-id", phone.tokenID.text]
                 let told = await person.run(line)
                 #expect(told.status == .done)
                 #expect(told.out.first?.contains("of zulip-main is live") == true)
@@ -44,7 +44,7 @@ struct WeekOfPushesTests {
                 #expect(try await server.notify(.test(time: 2), [phone], relay).apple == 1)
                 try await relay.drained()
                 let json = try await person.json(
-                    "why", "--realm", server.realm.uuid, "--token-id", phone.group.tokenID.text)
+                    "why", "--realm", server.realm.uuid, "--token-id", phone.tokenID.text)
                 let pushes = try #require(json["registrations"]?[0]?["pushes"]?.array)
                 #expect(pushes.reduce(0) { $0 + ($1["count"]?.int64 ?? 0) } == 2, "both processes' pushes")
                 let said = (told.out + told.err + stage.log.all).joined()
@@ -52,7 +52,7 @@ struct WeekOfPushesTests {
                 // A stranger's device, and words that name nothing.
                 let other = "0ec3eedd-6233-4c5e-a000-b9942be3494e"
                 let none = await person.run(
-                    "why", "--realm", other, "--token-id", phone.group.tokenID.text)
+                    "why", "--realm", other, "--token-id", phone.tokenID.text)
                 #expect(none.status == .failed && none.out.first?.hasPrefix("unknown") == true)
                 for wrong in [
                     ["why"], ["why", "--realm", other], ["why", "--token-id", "x"],
@@ -126,7 +126,7 @@ struct WeekOfPushesTests {
                 cast = (server, phone)
                 stage.fcm.turn { $0.unavailableShare = 1 }
                 _ = try await server.notify(.test(time: 1), [phone], relay)
-                let line = ["why", "--realm", server.realm.uuid, "--token-id", phone.group.tokenID.text]
+                let line = ["why", "--realm", server.realm.uuid, "--token-id", phone.tokenID.text]
                 let put = await person.run(line)
                 #expect(put.out.contains { $0.contains("tries put off (UNAVAILABLE)") }, "\(put.out)")
                 stage.fcm.turn { $0.unavailableShare = 0 }
@@ -140,10 +140,10 @@ struct WeekOfPushesTests {
                 let person = try Operator(relay)
                 let gone = await person.run(
                     "forget", "device", "--realm", server.realm.uuid, "--token-id",
-                    phone.group.tokenID.text)
+                    phone.tokenID.text)
                 #expect(gone.status == .done)
                 let none = await person.run(
-                    "why", "--realm", server.realm.uuid, "--token-id", phone.group.tokenID.text)
+                    "why", "--realm", server.realm.uuid, "--token-id", phone.tokenID.text)
                 #expect(none.status == .failed)
             }
             #expect(try await Self.bodies(stage).isEmpty)
@@ -176,7 +176,7 @@ struct WeekOfPushesTests {
                 let phone = try await relay.phone(.apns, of: server)
                 #expect(try await server.notify(.test(time: 1), [phone], relay).apple == 1)
                 let told = await person.run(
-                    "why", "--realm", server.realm.uuid, "--token-id", phone.group.tokenID.text)
+                    "why", "--realm", server.realm.uuid, "--token-id", phone.tokenID.text)
                 #expect(told.out.contains { $0.contains("turned off") })
             }
             #expect(try await Self.bodies(stage).isEmpty)
