@@ -48,6 +48,45 @@ struct ZulipHostNameTests {
         }
     }
 
+    @Test("Invitations are listed until they are used, taken back or over")
+    func invitations() async throws {
+        let bench = try await RealmRig(now: Self.now, admission: .invitation)
+        let listed = { (world: World) async throws -> [String] in
+            let book = ZulipServers(TestRelay.instance, bench.relay.store, world: world)
+            return try await book.invitations(after: 0, limit: 10).invitations.map(\.host)
+        }
+        let book = servers(bench)
+        for host in ["one.example.org", "two.example.org", "three.example.org"] {
+            let end = try await book.invite(host)
+            #expect(end == Self.now + ZulipLimits.invitationLife)
+        }
+        #expect(await bench.signUp(Self.ids[0], host: "one.example.org").status == 200)
+        #expect(try await book.uninvite("two.example.org:8443") == true)
+        #expect(try await book.uninvite("two.example.org") == false)
+        #expect(try await book.uninvite("a b") == nil)
+        #expect(try await listed(bench.relay.world) == ["three.example.org"])
+        var late = bench.relay.world
+        late.now = { Self.now + ZulipLimits.invitationLife }
+        #expect(try await listed(late).isEmpty)
+    }
+
+    @Test("What an operator changes of a server does not say that it was seen")
+    func seen() async throws {
+        let bench = try await RealmRig(now: Self.now)
+        var late = bench.relay.world
+        late.now = { Self.now + .seconds(3_600) }
+        let book = ZulipServers(TestRelay.instance, bench.relay.store, world: late)
+        let id = try id(RealmRig.server)
+        #expect(try await book.set(quota: 5, id) == .done)
+        #expect(try await book.set(suspended: true, id) == .done)
+        let listed = try #require(try await book.page(after: 0, limit: 10).servers.first)
+        #expect(listed.server.quota == 5 && listed.server.standing == .suspended)
+        #expect(listed.seenAt == Self.now)
+        #expect(try await book.host(of: id) == "chat.example.org")
+        let held = try await book.holdings(of: id)
+        #expect(held == ZulipServers.Holdings(realms: 1, deadRealms: 0, devices: 0))
+    }
+
     @Test("Of two sign-ups that are judged at one time, at two ports of one name, one is let in")
     func race() async throws {
         let bench = try await RealmRig(now: Self.now, admission: Self.closed[0])
@@ -153,7 +192,7 @@ struct ZulipHostNameTests {
     private func check(_ bench: RealmRig, _ admission: ZulipAdmission, _ said: String) async throws {
         let (all, _) = try await servers(bench).page(after: 0, limit: 1_000)
         var standing: [String: [ZulipServer]] = [:]
-        for server in all where server.standing != .deactivated {
+        for server in all.map(\.server) where server.standing != .deactivated {
             let host = try #require(ZulipHostname(Array(server.hostname.utf8)))
             #expect(host.text == server.hostname, "\(said)")
             #expect(try await servers(bench).holder(of: host.text) == server.id, "\(said)")
@@ -203,7 +242,7 @@ struct ZulipHostNameTests {
     private func suspendedNames(_ bench: RealmRig) async throws -> Set<String> {
         let (all, _) = try await servers(bench).page(after: 0, limit: 1_000)
         return Set(
-            all.filter { $0.standing == .suspended }.compactMap {
+            all.map(\.server).filter { $0.standing == .suspended }.compactMap {
                 ZulipHostname(Array($0.hostname.utf8))?.name
             })
     }

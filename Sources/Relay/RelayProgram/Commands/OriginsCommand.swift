@@ -9,43 +9,35 @@ struct OriginsCommand: AsyncParsableCommand {
         abstract: "Lists, invites, suspends, resumes and limits origins of a running relay.",
         discussion: "These commands talk to the relay's admin listener; name its state directory with --at.",
         subcommands: [
-            OriginsListCommand.self, OriginsInviteCommand.self, OriginsSuspendCommand.self,
-            OriginsResumeCommand.self, OriginsQuotaCommand.self
+            OriginsListCommand.self, OriginsInvitationsCommand.self, OriginsInviteCommand.self,
+            OriginsUninviteCommand.self, OriginsSuspendCommand.self, OriginsResumeCommand.self,
+            OriginsQuotaCommand.self
         ])
 }
 
 /// `sealbell origins list`.
 struct OriginsListCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Lists the origins that have signed up.")
+        commandName: "list", abstract: "Lists the origins that have signed up.",
+        discussion: """
+            Realms that an origin reports no longer follow a plus; devices include registrations that have \
+            ended and are not removed yet. An origin was last seen when it signed up, changed its form or \
+            reported its realms, which servers do hourly.
+            """)
 
     @OptionGroup var place: InstanceOption
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        var origins: [String: JSONValue] = [:]
-        var order: [String] = []
-        var after = "0"
-        // Ends: the numbers rise, and the relay's records are finite.
-        while true {
-            let page = try await adminListener.ask(
-                OriginsDesk.listPath, query: [("after", after), ("instance", place.instance)], shell)
-            for origin in page["origins"]?.array ?? [] {
-                guard let id = origin["id"]?.string else { continue }
-                // One that was written while we paged comes again, and newer.
-                if origins.updateValue(origin, forKey: id) == nil { order.append(id) }
-            }
-            guard let next = page["next"]?.string, next != after else { break }
-            after = next
-        }
-        let listed = order.compactMap { origins[$0] }
-        adminListener.show(.array(listed), shell) { _ in
-            listed.map { origin in
-                var words = ["id", "standing", "host", "contact"].map { origin[$0]?.string ?? "" }
-                words.insert(Self.quota(origin["pushes_per_minute"]?.int64), at: 2)
-                words.insert(Self.realms(origin), at: 3)
-                return words.joined(separator: "  ")
-            }
+        let listed = try await place.all("origins", OriginsDesk.listPath, by: "id", adminListener, shell)
+        let header = ["HOST", "STANDING", "QUOTA", "REALMS", "DEVICES", "LAST SEEN", "CONTACT", "ID"]
+        adminListener.show(listed, header, none: "No origin has signed up.", shell) { origin in
+            [
+                origin["host"]?.string ?? "", origin["standing"]?.string ?? "",
+                Self.quota(origin["pushes_per_minute"]?.int64), Self.realms(origin),
+                String(origin["devices"]?.int64 ?? 0), moment(origin["seen_at"]),
+                origin["contact"]?.string ?? "", origin["id"]?.string ?? ""
+            ]
         }
         return .done
     }
@@ -53,12 +45,96 @@ struct OriginsListCommand: SealbellCommand {
     /// Realms that it reports, and those that it does no longer.
     private static func realms(_ origin: JSONValue) -> String {
         let (live, dead) = (origin["realms"]?.int64 ?? 0, origin["realms_deleted"]?.int64 ?? 0)
-        return dead == 0 ? "\(live) realms" : "\(live)+\(dead) realms"
+        return dead == 0 ? "\(live)" : "\(live)+\(dead)"
     }
 
     private static func quota(_ number: Int64?) -> String {
         guard let number else { return "default" }
         return number == 0 ? "unlimited" : "\(number)/min"
+    }
+}
+
+/// A time that the relay gave in seconds; nothing for none.
+private func moment(_ seconds: JSONValue?) -> String {
+    seconds?.int64.map { timestamp(UnixTime(seconds: $0)) } ?? ""
+}
+
+extension InstanceOption {
+    /// Every row of a list that the relay gives in pages, each once.
+    ///
+    /// - Parameter id: the member that tells rows apart.
+    fileprivate func all(
+        _ member: String, _ path: String, by id: String, _ adminListener: AdminListenerOptions, _ shell: Shell
+    ) async throws -> [JSONValue] {
+        var rows: [String: JSONValue] = [:]
+        var order: [String] = []
+        var after = "0"
+        // Ends: the numbers rise, and the relay's records are finite.
+        while true {
+            let page = try await adminListener.ask(
+                path, query: [("after", after), ("instance", instance)], shell)
+            for row in page[member]?.array ?? [] {
+                guard let name = row[id]?.string else { continue }
+                // One that was written while we paged comes again, and newer.
+                if rows.updateValue(row, forKey: name) == nil { order.append(name) }
+            }
+            guard let next = page["next"]?.string, next != after else { break }
+            after = next
+        }
+        return order.compactMap { rows[$0] }
+    }
+}
+
+extension AdminListenerOptions {
+    /// The rows as they came with `--json`, else a table of them; a sentence where there is none.
+    fileprivate func show(
+        _ rows: [JSONValue], _ header: [String], none: String, _ shell: Shell,
+        _ cells: (JSONValue) -> [String]
+    ) {
+        show(.array(rows), shell) { _ in
+            TextTable.lines(header, rows.map(cells), isStyled: shell.isStyled)
+        }
+        if rows.isEmpty, !json { shell.err(none) }
+    }
+}
+
+/// `sealbell origins invitations`.
+struct OriginsInvitationsCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "invitations", abstract: "Lists the host names that were invited and may still sign up.")
+
+    @OptionGroup var place: InstanceOption
+    @OptionGroup var adminListener: AdminListenerOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let listed = try await place.all(
+            "invitations", OriginsDesk.invitationsPath, by: "host", adminListener, shell)
+        adminListener.show(listed, ["HOST", "UNTIL"], none: "Nobody is invited.", shell) {
+            [$0["host"]?.string ?? "", moment($0["expires_at"])]
+        }
+        return .done
+    }
+}
+
+/// `sealbell origins uninvite HOST`.
+struct OriginsUninviteCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "uninvite", abstract: "Takes an invitation back that nobody has used.",
+        discussion: "An origin that has signed up keeps its place: suspend it instead.")
+
+    @Argument(help: ArgumentHelp("The host name, as origins invitations shows it.", valueName: "host"))
+    var host: String
+
+    @OptionGroup var place: InstanceOption
+    @OptionGroup var adminListener: AdminListenerOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        _ = try await adminListener.ask(OriginsDesk.uninvitePath, shell) { json in
+            place.write(&json)
+            json.member("host", host)
+        }
+        shell.out(adminListener.json ? try jsonText(["host": host]) : "\(host) may no longer sign up.")
+        return .done
     }
 }
 
@@ -111,12 +187,25 @@ extension OriginArgument {
         _ standing: String, _ path: String, _ adminListener: AdminListenerOptions, _ shell: Shell
     ) async throws {
         let answer = try await adminListener.ask(path, shell, write)
-        let ids = answer["ids"]?.array?.compactMap(\.string) ?? []
         if adminListener.json {
+            let ids = answer["ids"]?.array?.compactMap(\.string) ?? []
             shell.out(
                 try jsonText(StandingAnswer(id: answer["id"]?.string ?? "", ids: ids, standing: standing)))
         } else {
-            for id in ids { shell.out("\(id) is \(standing).") }
+            for name in OriginAnswer.names(answer) { shell.out("\(name) is \(standing).") }
+        }
+    }
+}
+
+/// What a change of origins has answered.
+private enum OriginAnswer {
+    /// The origins as a person knows them: `chat.acme.example (0ec3eedd-…)`.
+    static func names(_ answer: JSONValue) -> [String] {
+        let ids = answer["ids"]?.array?.compactMap(\.string) ?? []
+        let hosts = answer["hosts"]?.array?.map { $0.string ?? "" } ?? []
+        return ids.enumerated().map { index, id in
+            // A relay of an earlier version names no host.
+            index < hosts.count && !hosts[index].isEmpty ? "\(hosts[index]) (\(id))" : id
         }
     }
 }
@@ -181,10 +270,11 @@ struct OriginsQuotaCommand: SealbellCommand {
         if adminListener.json {
             shell.out(try jsonText(QuotaAnswer(id: id, pushesPerMinute: number)))
         } else {
+            let name = OriginAnswer.names(answer).first ?? id
             switch number {
-            case nil: shell.out("\(id) has the configuration's quota.")
-            case 0?: shell.out("\(id) may send without limit.")
-            case let number?: shell.out("\(id) may send \(number) pushes a minute.")
+            case nil: shell.out("\(name) has the configuration's quota.")
+            case 0?: shell.out("\(name) may send without limit.")
+            case let number?: shell.out("\(name) may send \(number) pushes a minute.")
             }
         }
         return .done

@@ -9,6 +9,8 @@ protocol OriginControl: Sendable {
     func origins(
         after revision: UInt64, limit: Int
     ) async throws(StoreError) -> (origins: [OriginFacts], next: UInt64?)
+    /// The host name of an origin; `nil` where none of that id has signed up, or it has left.
+    func host(of id: UUIDText) async throws(StoreError) -> String?
     /// How many have signed up.
     func count() async throws(StoreError) -> Int
     /// The origin that has a host: the one of exactly that port, else the only one of that name.
@@ -19,6 +21,16 @@ protocol OriginControl: Sendable {
     ///
     /// - Returns: the end of the invitation; `nil` when the text is no host name.
     func invite(_ host: String) async throws(StoreError) -> UnixTime?
+    /// Hosts that may still sign up, after the given revision.
+    ///
+    /// - Returns: at most `limit`, and the revision to go on after; `nil` at the end.
+    func invitations(
+        after revision: UInt64, limit: Int
+    ) async throws(StoreError) -> (invitations: [OriginInvitation], next: UInt64?)
+    /// Takes an invitation back.
+    ///
+    /// - Returns: whether there was one; `nil` when the text is no host name.
+    func uninvite(_ host: String) async throws(StoreError) -> Bool?
     func set(suspended: Bool, _ id: UUIDText) async throws(StoreError) -> OriginChange
     /// - Parameter quota: pushes a minute, 0 for no limit; `nil`: the instance's again.
     func set(quota: Int?, _ id: UUIDText) async throws(StoreError) -> OriginChange
@@ -39,6 +51,8 @@ struct OriginFacts: Sendable {
     let contact: Secret
     /// `active`, `deactivated` or `suspended`.
     let standing: String
+    /// When it last said anything of itself.
+    let seenAt: UnixTime
     /// Pushes a minute; 0: no limit; `nil`: the configuration's.
     let quota: Int?
     /// What stands under it.

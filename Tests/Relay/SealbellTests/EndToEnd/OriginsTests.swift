@@ -32,8 +32,13 @@ struct OriginsTests {
                 #expect(await operate(relay, "list").out.isEmpty)
                 let invited = await operate(relay, "invite", server.host)
                 #expect(invited.status == .done && invited.out.count == 1)
+                let invitations = await operate(relay, "invitations")
+                #expect(invitations.out.count == 2 && invitations.out[0].hasPrefix("HOST"))
+                #expect(invitations.out.last?.hasPrefix(server.host + "  ") == true, "\(invitations.all)")
                 try await server.join(relay)
                 // The invitation is used up.
+                #expect(await operate(relay, "invitations").out.isEmpty)
+                #expect(await operate(relay, "uninvite", server.host).status == .failed)
                 let second = DemoServer()
                 let late = try await relay.ask(
                     second.origin.signUp(hostname: "\(server.host):444", mail: second.mail))
@@ -43,14 +48,40 @@ struct OriginsTests {
                 let rows = try #require(try JSONValue.parse(Array(listed.out.joined().utf8)).array)
                 #expect(rows.count == 1 && rows[0]["id"]?.string == server.origin.id)
                 #expect(rows[0]["host"]?.string == server.host && rows[0]["standing"]?.string == "active")
+                #expect(rows[0]["seen_at"]?.int64 != nil)
 
                 let phone = try await relay.phone(.apns, of: server)
                 #expect(await operate(relay, "suspend", server.origin.id).status == .done)
                 let body = DemoApp.message(1, "hello")
                 #expect(try await server.notify(body, [phone], relay).status == 401)
-                #expect(await operate(relay, "list").out.first?.contains("suspended") == true)
+                let list = await operate(relay, "list").out
+                let cells = list.last?.split(separator: " ").map(String.init) ?? []
+                #expect(list.count == 2 && list[0].hasPrefix("HOST  ") && list[0].hasSuffix("  ID"))
+                #expect(Array(cells.prefix(5)) == [server.host, "suspended", "default", "1", "1"], "\(list)")
                 #expect(await operate(relay, "resume", server.origin.id).status == .done)
                 #expect(try await server.notify(body, [phone], relay).apple == 1)
+            }
+        }
+    }
+
+    @Test("An invitation can be taken back, and then admits nobody")
+    func uninvited() async throws {
+        let text = RelayStage.text.replacing("sign_up: open", with: "sign_up: invite")
+        try await RelayStage.with(text) { stage in
+            try await stage.run { relay in
+                try written(relay)
+                let server = DemoServer()
+                #expect(await operate(relay, "uninvite", server.host).status == .failed)
+                #expect(await operate(relay, "invite", server.host).status == .done)
+                #expect(await operate(relay, "invite", "other.acme.example").status == .done)
+                let back = await operate(relay, "uninvite", server.host)
+                #expect(back.status == .done && back.out == ["\(server.host) may no longer sign up."])
+                let call = server.origin.signUp(hostname: server.host, mail: server.mail)
+                #expect(try await relay.ask(call).status == 400)
+                let left = await operate(relay, "invitations", "--json")
+                let rows = try #require(try JSONValue.parse(Array(left.out.joined().utf8)).array)
+                #expect(rows.map { $0["host"]?.string } == ["other.acme.example"])
+                #expect(await operate(relay, "uninvite", "a b").status == .failed)
             }
         }
     }
@@ -64,7 +95,7 @@ struct OriginsTests {
                 let two = try await relay.server("\(one.host):8443")
                 let suspended = await operate(relay, "suspend", one.host)
                 #expect(suspended.status == .done)
-                #expect(suspended.out == [one, two].map { "\($0.origin.id) is suspended." })
+                #expect(suspended.out == [one, two].map { "\($0.host) (\($0.origin.id)) is suspended." })
                 for server in [one, two] {
                     #expect(try await relay.ask(server.origin.analyticsStatus()).status == 401)
                 }
@@ -98,7 +129,8 @@ struct OriginsTests {
                 #expect(json["holder"]?["standing"]?.string == "active")
                 #expect(await person.run("why", "realm", server.origin.id).status == .failed)
                 #expect(await person.run("why", "realm", "x").status == .usage)
-                #expect(await person.run("origins", "list").out.first?.contains("  1 realms  ") == true)
+                let cells = await person.run("origins", "list").out.last?.split(separator: " ") ?? []
+                #expect(cells.dropFirst(3).first == "1", "\(cells)")
                 #expect(await person.run("forget", "realm", realm).status == .usage, "not said twice")
                 let forgotten = await person.run("forget", "realm", realm, "--yes")
                 #expect(forgotten.out == ["Forgotten: 1 realms, 1 devices."])
@@ -120,13 +152,13 @@ struct OriginsTests {
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
                 joined = (server, phone)
-                #expect(await operate(relay, "list").out.first?.contains("  default  ") == true)
+                #expect(await operate(relay, "list").out.last?.contains("  default  ") == true)
                 #expect(try await server.notify(.test(time: 1), [phone], relay).status == 200)
                 let set = await operate(relay, "quota", server.host, "1", "--json")
                 #expect(set.status == .done)
                 let answer = try JSONValue.parse(Array(set.out.joined().utf8))
                 #expect(answer["id"]?.string == server.origin.id && answer["pushes_per_minute"]?.int64 == 1)
-                #expect(await operate(relay, "list").out.first?.contains("  1/min  ") == true)
+                #expect(await operate(relay, "list").out.last?.contains("  1/min  ") == true)
                 try await fill(server, phone, relay)
                 let other = try await relay.server("other.acme.example")
                 let stranger = try await relay.phone(.apns, of: other)
@@ -144,7 +176,7 @@ struct OriginsTests {
                 #expect(try await server.notify(.test(time: 6), [phone], relay).status == 200)
                 #expect(await operate(relay, "quota", server.origin.id, "default").status == .done)
                 let rows = await operate(relay, "list").out
-                #expect(rows.count == 2 && rows.allSatisfy { $0.contains("  default  ") })
+                #expect(rows.count == 3 && rows.dropFirst().allSatisfy { $0.contains("  default  ") })
             }
         }
     }
@@ -187,7 +219,8 @@ struct OriginsTests {
                         "POST", OriginsDesk.quotaPath, headers: [json], body: Secret(body.utf8))
                     #expect(answer.status == 400, "\(value)")
                 }
-                #expect(await operate(relay, "list").out.allSatisfy { $0.contains("  default  ") })
+                let listed = await operate(relay, "list").out.dropFirst()
+                #expect(!listed.isEmpty && listed.allSatisfy { $0.contains("  default  ") })
                 #expect(try await relay.ask(server.origin.deactivate()).status == 200)
                 #expect(await operate(relay, "quota", server.host, "5").status == .failed)
             }

@@ -76,6 +76,8 @@ extension GuideCommandTests {
         [
             .run("sealbell origins list"),
             .run("sealbell origins invite chat.acme.example"),
+            .run("sealbell origins invitations", says: "chat.acme.example"),
+            .run("sealbell origins uninvite chat.acme.example"),
             join,
             .run("sealbell origins quota chat.acme.example 6000"),
             .run("sealbell origins suspend chat.acme.example"),

@@ -9,13 +9,17 @@ extension ZulipServers: OriginControl {
     ) async throws(StoreError) -> (origins: [OriginFacts], next: UInt64?) {
         let page = try await page(after: revision, limit: limit)
         var origins: [OriginFacts] = []
-        for server in page.servers {
-            let realms = try await realms(of: server.id)
+        for listed in page.servers {
+            let server = listed.server
+            let held = try await holdings(of: server.id)
             origins.append(
                 OriginFacts(
                     id: server.id, host: server.hostname, contact: server.mail,
-                    standing: "\(server.standing)", quota: server.quota,
-                    counts: [("realms", realms.live), ("realms_deleted", realms.dead)]))
+                    standing: "\(server.standing)", seenAt: listed.seenAt, quota: server.quota,
+                    counts: [
+                        ("realms", held.realms), ("realms_deleted", held.deadRealms),
+                        ("devices", held.devices)
+                    ]))
         }
         return (origins, page.next)
     }

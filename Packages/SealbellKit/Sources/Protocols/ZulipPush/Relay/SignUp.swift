@@ -101,6 +101,12 @@ extension ZulipRelay {
 
 /// An invitation, as `sealbell origins invite HOST` writes it.
 package enum ZulipInvitation {
+    /// - Parameter record: as ``change(_:instance:now:)`` writes it.
+    static func read(_ record: Record) -> OriginInvitation {
+        OriginInvitation(
+            host: record.body.reveal { String(decoding: $0, as: UTF8.self) }, expiresAt: record.expiresAt)
+    }
+
     /// The change to apply; an existing invitation starts again.
     ///
     /// - Parameter host: a host name; a port is ignored. `nil` when it is none.

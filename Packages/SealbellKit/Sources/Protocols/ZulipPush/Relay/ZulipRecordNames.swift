@@ -43,6 +43,7 @@ package struct ZulipRecordNames: Sendable {
     package var hostSpace: Space { hosts }
     package var nameSpace: Space { names }
     package var realmSpace: Space { realms }
+    package var invitationSpace: Space { invitations }
     /// Devices, by what their servers name them by.
     package var registrationSpaces: [Space] { [devices, accounts] }
     /// Servers that have deactivated themselves and whose realms are still to be removed.

@@ -19,15 +19,24 @@ package struct ZulipServers: Sendable {
         self.world = world
     }
 
+    /// One that has signed up.
+    package struct Listed: Sendable {
+        package let server: ZulipServer
+        /// When it last signed up, changed its form or reported its realms, which servers do hourly.
+        package let seenAt: UnixTime
+    }
+
     /// Servers in the order in which their records were last written, after the given revision.
     ///
     /// - Returns: at most `limit`, and the revision to go on after; `nil` at the end.
     package func page(
         after revision: UInt64, limit: Int
-    ) async throws(StoreError) -> (servers: [ZulipServer], next: UInt64?) {
+    ) async throws(StoreError) -> (servers: [Listed], next: UInt64?) {
         let records = try await registry.page(.space(keys.serverSpace), after: revision, limit: limit)
         return (
-            records.compactMap { ZulipServer(body: $0.body) },
+            records.compactMap { record in
+                ZulipServer(body: record.body).map { Listed(server: $0, seenAt: record.touchedAt) }
+            },
             records.count < limit ? nil : records.last?.revision
         )
     }
@@ -45,11 +54,35 @@ package struct ZulipServers: Sendable {
         }
     }
 
-    /// How many realms a server has: those that it reports, and those that it reports no longer.
-    package func realms(of server: UUIDText) async throws(StoreError) -> (live: Int, dead: Int) {
+    /// What stands under a server.
+    package struct Holdings: Sendable, Hashable {
+        /// Realms that it reports.
+        package let realms: Int
+        /// Those that it reports no longer.
+        package let deadRealms: Int
+        /// Registrations in all of them, those that have ended and are not removed yet too.
+        package let devices: Int
+
+        package init(realms: Int, deadRealms: Int, devices: Int) {
+            self.realms = realms
+            self.deadRealms = deadRealms
+            self.devices = devices
+        }
+    }
+
+    package func holdings(of server: UUIDText) async throws(StoreError) -> Holdings {
         let realms = try await registry.realms(of: server, keys)
         let dead = realms.count { $0.realm.isLocallyDeleted }
-        return (realms.count - dead, dead)
+        let tallies = try await registry.tally(realms.map { keys.devices(of: $0.realm.tenancy) })
+        return Holdings(
+            realms: realms.count - dead, deadRealms: dead, devices: tallies.reduce(0) { $0 + $1.records })
+    }
+
+    /// The host name of a server; `nil` where none of that id has signed up, or it has left.
+    package func host(of server: UUIDText) async throws(StoreError) -> String? {
+        let record = try await registry.find([keys.server(server)])[0]
+        let host = record.flatMap { ZulipServer(body: $0.body) }?.hostname
+        return host?.isEmpty == false ? host : nil
     }
 
     /// Whose a realm is.
@@ -117,7 +150,9 @@ package struct ZulipServers: Sendable {
             else { return .unknown }
             guard server.standing != .deactivated else { return .deactivated }
             edit(&server)
-            let put = server.record(keys, now: world.now())
+            var put = server.record(keys, now: world.now())
+            // The operator's word is none of the server's: it was last seen when it was.
+            put.touchedAt = record.touchedAt
             if try await registry.apply([.put(put, if: .revision(record.revision))]) == .committed {
                 return .done
             }
@@ -133,5 +168,31 @@ package struct ZulipServers: Sendable {
         guard let change = ZulipInvitation.change(host, instance: instance, now: now) else { return nil }
         _ = try await registry.apply([change])
         return now + ZulipLimits.invitationLife
+    }
+
+    /// Invitations that nobody has used and that have not ended, in the order in which they were written,
+    /// after the given revision.
+    ///
+    /// - Returns: at most `limit`, and the revision to go on after; `nil` at the end.
+    package func invitations(
+        after revision: UInt64, limit: Int
+    ) async throws(StoreError) -> (invitations: [OriginInvitation], next: UInt64?) {
+        let records = try await registry.page(.space(keys.invitationSpace), after: revision, limit: limit)
+        let now = world.now()
+        return (
+            records.filter { $0.expiresAt > now }.map(ZulipInvitation.read),
+            records.count < limit ? nil : records.last?.revision
+        )
+    }
+
+    /// Takes an invitation back.
+    ///
+    /// - Returns: whether there was one; `nil` when the text is no host name.
+    package func uninvite(_ host: String) async throws(StoreError) -> Bool? {
+        guard let name = ZulipHostname(Array(host.utf8)) else { return nil }
+        let key = keys.invitation(name)
+        guard try await registry.find([key])[0] != nil else { return false }
+        _ = try await registry.apply([.delete(key, if: .any)])
+        return true
     }
 }
