@@ -14,7 +14,7 @@ struct Sealbell: AsyncParsableCommand {
         version: Release.version,
         subcommands: [
             ServeCommand.self, SandboxCommand.self, DemoCommand.self, ConfigCommand.self, DoctorCommand.self,
-            KeysCommand.self, StoreCommand.self, OriginsCommand.self, OriginCommand.self,
+            RelayStatusCommand.self, KeysCommand.self, StoreCommand.self, OriginsCommand.self, OriginCommand.self,
             TestPushCommand.self, WhyCommand.self,
             ForgetCommand.self, DeviceCommand.self, ReloadCommand.self, VersionCommand.self
         ])

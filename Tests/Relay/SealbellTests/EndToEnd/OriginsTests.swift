@@ -86,6 +86,27 @@ struct OriginsTests {
         }
     }
 
+    @Test("The relay's status is a page for a person, or JSON; --config finds the relay as --at does")
+    func status() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let person = try Operator(relay)
+                let told = await person.run("status")
+                #expect(told.status == .done && told.out.first?.hasPrefix("Sealbell ") == true)
+                #expect(told.out.contains("Owed: nothing.") && told.out.contains("No alert holds."))
+                #expect(told.out.contains { $0.hasPrefix("LANE ") }, "\(told.all)")
+                #expect(try await person.json("status")["lanes"]?.array?.isEmpty == false)
+                let folder = stage.folder.path
+                try writeFile(
+                    folder + "/other.yaml", Array(minimal(appending: "state: state").utf8), replacing: true)
+                let found = await CommandRun.of(["status", "--config", "other.yaml"], in: folder)
+                #expect(found.status == .done, "\(found.all)")
+                let missing = await CommandRun.of(["status", "--config", "none.yaml"], in: folder)
+                #expect(missing.status == .configuration, "\(missing.all)")
+            }
+        }
+    }
+
     @Test("A suspended name means each of its ports, and nobody comes back by another one")
     func suspendedName() async throws {
         try await RelayStage.with { stage in

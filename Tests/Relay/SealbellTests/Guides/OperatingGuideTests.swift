@@ -41,6 +41,7 @@ extension GuideCommandTests {
     private static var questions: [GuideRehearsal.Step] {
         [
             begin, doctor,
+            .run("sealbell status", says: "Owed: nothing."),
             .run("sealbell config check"),
             .shown(#"{"ready":true,"checks""#) { rehearsal, text in
                 // As many members as there are, by the same names.

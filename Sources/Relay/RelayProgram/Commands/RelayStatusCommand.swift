@@ -1,0 +1,82 @@
+import ArgumentParser
+import WireFormats
+
+/// `sealbell status`: what the running relay says of itself, in one look.
+struct RelayStatusCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Shows what the running relay is doing: lanes, what is owed, alerts.",
+        discussion: """
+            In short what /status of the admin listener says, which --json prints whole; the dashboard shows \
+            more. Ends with 0 when the relay answers, whatever it says, and with 69 when there is none; \
+            sealbell doctor judges what it says.
+            """)
+
+    @OptionGroup var adminListener: AdminListenerOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let status = try await adminListener.ask("/status", shell)
+        adminListener.show(status, shell) { RelayStatus($0).lines(isStyled: shell.isStyled) }
+        return .done
+    }
+}
+
+/// What `/status` says, for a person.
+struct RelayStatus {
+    private let status: JSONValue
+
+    init(_ status: JSONValue) { self.status = status }
+
+    func lines(isStyled: Bool) -> [String] {
+        let up = StoreChecks.words(status["uptime_seconds"]?.int64 ?? 0)
+        let head = [
+            "Sealbell \(status["version"]?.string ?? "?") has served for \(up).",
+            "Owed: \(owed).", "Origins signed up: \(status["origins"]?.int64.map(String.init) ?? "unknown")."
+        ]
+        return head + reload + certificates + alerts(isStyled) + [""] + lanes(isStyled)
+    }
+
+    private var owed: String {
+        let outbox = status["outbox"]
+        guard let rows = outbox?["rows"]?.int64 else { return "the store does not say" }
+        guard rows > 0 else { return "nothing" }
+        let size = (outbox?["bytes"]?.int64).map { ", \($0 >> 10) KiB" } ?? ""
+        let age = (outbox?["oldest_seconds"]?.int64).map { ", the oldest for \(StoreChecks.words($0))" } ?? ""
+        return "\(rows) \(rows == 1 ? "push" : "pushes")\(size)\(age)"
+    }
+
+    private var reload: [String] {
+        guard let ago = status["reload"]?["seconds_ago"]?.int64 else { return [] }
+        let when = "Last reload: \(StoreChecks.words(ago)) ago"
+        guard let code = status["reload"]?["refused"]?.string else { return [when + ", in force."] }
+        return [when + ", refused (\(code)): the configuration of before is in force."]
+    }
+
+    private var certificates: [String] {
+        (status["certificates"]?.array ?? []).map { certificate in
+            let days = certificate["days"]?.int64 ?? 0
+            return "Certificate of \(certificate["listener"]?.string ?? ""): "
+                + (days > 0 ? "\(days) \(days == 1 ? "day" : "days") left." : "ended.")
+        }
+    }
+
+    private func alerts(_ isStyled: Bool) -> [String] {
+        let alerts = status["alerts"]?.array ?? []
+        guard !alerts.isEmpty else { return ["No alert holds."] }
+        return alerts.map { alert in
+            let subject = alert["subject"]?.string ?? ""
+            let name = [alert["alert"]?.string ?? "", subject].filter { !$0.isEmpty }.joined(separator: " ")
+            return Style.red.on("ALERT", isStyled) + " \(name): \(alert["sentence"]?.string ?? "")"
+        }
+    }
+
+    private func lanes(_ isStyled: Bool) -> [String] {
+        let rows = (status["lanes"]?.array ?? []).map { lane in
+            [lane["lane"]?.string ?? "", lane["state"]?.string ?? ""]
+                + ["in_flight", "in_memory", "parked"].map { String(lane[$0]?.int64 ?? 0) }
+                + [lane["reason"]?.string ?? ""]
+        }
+        let header = ["LANE", "STATE", "IN FLIGHT", "IN MEMORY", "IN STORE", "LAST REFUSAL"]
+        return TextTable.lines(header, rows, isStyled: isStyled)
+    }
+}
