@@ -299,12 +299,12 @@ struct DoctorTests {
     func causes() throws {
         let folder = try TemporaryFolder()
         let checks = RelayChecks(try configuration(folder), shell())
-        func sentence(_ state: String, _ reason: String) throws -> String? {
+        func sentence(_ state: String, _ reason: String, at time: String = "null") throws -> String? {
             let status = try JSONValue.parse(
                 Array(
                     #"""
                     {"lanes":[{"lane":"acme/apns/production","state":"\#(state)","in_memory":2,
-                    "parked":1,"reason":\#(reason)}]}
+                    "parked":1,"reason":\#(reason),"reason_at":\#(time)}]}
                     """#.utf8))
             return checks.lanes(status).first?.sentence
         }
@@ -313,6 +313,10 @@ struct DoctorTests {
             try sentence("halted", #""InvalidProviderToken""#)
                 == "It is halted (InvalidProviderToken), \(credential)")
         #expect(try sentence("halted", "null") == "It is halted, \(credential)")
+        let told = timestamp(UnixTime(seconds: 1_795_257_600))
+        #expect(
+            try sentence("halted", #""InvalidProviderToken""#, at: "1795257600")
+                == "It is halted (InvalidProviderToken, \(told)), \(credential)")
         #expect(
             try sentence("halted", #""Unknown""#)
                 == "It is halted for a reason that this version does not know, \(credential)")
@@ -320,6 +324,32 @@ struct DoctorTests {
             try sentence("unanswered", #""NotReached""#)?.hasPrefix("It is unanswered (NotReached), and 3")
                 == true)
         #expect(try sentence("open", "null") == "None of 1 is halted or without an answer.")
+    }
+
+    @Test("The status page of a relay in trouble says since when, what and how much")
+    func statusLines() throws {
+        let status = try JSONValue.parse(
+            Array(
+                #"""
+                {"version":"9","uptime_seconds":7200,"outbox":{"rows":1,"bytes":2048,"oldest_seconds":61},
+                "origins":1,"lanes":[{"lane":"acme/apns/production","state":"halted","in_flight":0,
+                "in_memory":1,"parked":3,"reason":"InvalidProviderToken","reason_at":1795257600}],
+                "alerts":[{"alert":"lane_halted","subject":"acme","sentence":"Look."}],
+                "certificates":[{"listener":"public","days":1}],
+                "reload":{"seconds_ago":60,"refused":"configuration"}}
+                """#.utf8))
+        let told = timestamp(UnixTime(seconds: 1_795_257_600))
+        #expect(
+            RelayStatus(status).lines(isStyled: false) == [
+                "Sealbell 9 has served for 2 h.", "Owed: 1 push, 2 KiB, the oldest for 61 s.",
+                "Origins signed up: 1.",
+                "Last reload: 60 s ago, refused (configuration): the configuration of before is in force.",
+                "Certificate of public: 1 day left.", "ALERT lane_halted acme: Look.", "",
+                "LANE                  STATE   IN FLIGHT  IN MEMORY  IN STORE  LAST REFUSAL",
+                "acme/apns/production  halted  0          1          3         InvalidProviderToken, \(told)"
+            ])
+        // A relay that says nothing is no reason to end.
+        #expect(RelayStatus(try JSONValue.parse(Array("{}".utf8))).lines(isStyled: false).count == 5)
     }
 
     @Test("The whole examination ends with the status of its worst fault, and JSON says the same")

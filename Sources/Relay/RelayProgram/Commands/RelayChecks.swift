@@ -149,7 +149,7 @@ struct RelayChecks {
                 ? "check the app's credential, topic and environment"
                 : "check the network, the proxy"
                     + (shell.hosting.detours.map { " and, \($0)" } ?? "")
-            let cause = Self.cause(lane["reason"]?.string)
+            let cause = Self.cause(lane["reason"]?.string, at: RelayStatus.refusedAt(lane))
             return .fault(.relay, name, "It is \(state)\(cause), and \(waiting) pushes wait: \(cure).")
         }
         return troubled.isEmpty
@@ -157,11 +157,11 @@ struct RelayChecks {
     }
 
     /// Nothing where there is none, rather than a word that says nothing.
-    private static func cause(_ reason: String?) -> String {
+    private static func cause(_ reason: String?, at time: String?) -> String {
         switch reason {
         case nil: ""
         case Reason.unknown.rawValue: " for a reason that this version does not know"
-        case .some(let reason): " (\(reason))"
+        case .some(let reason): " (\(reason)\(time.map { ", \($0)" } ?? ""))"
         }
     }
 

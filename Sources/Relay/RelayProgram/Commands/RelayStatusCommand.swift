@@ -1,4 +1,5 @@
 import ArgumentParser
+import PushModel
 import WireFormats
 
 /// `sealbell status`: what the running relay says of itself, in one look.
@@ -70,11 +71,16 @@ struct RelayStatus {
         }
     }
 
+    /// When a lane's last refusal came; `nil` where there was none, or the relay does not say.
+    static func refusedAt(_ lane: JSONValue) -> String? {
+        lane["reason_at"]?.int64.map { timestamp(UnixTime(seconds: $0)) }
+    }
+
     private func lanes(_ isStyled: Bool) -> [String] {
         let rows = (status["lanes"]?.array ?? []).map { lane in
             [lane["lane"]?.string ?? "", lane["state"]?.string ?? ""]
                 + ["in_flight", "in_memory", "parked"].map { String(lane[$0]?.int64 ?? 0) }
-                + [lane["reason"]?.string ?? ""]
+                + [[lane["reason"]?.string, Self.refusedAt(lane)].compactMap(\.self).joined(separator: ", ")]
         }
         let header = ["LANE", "STATE", "IN FLIGHT", "IN MEMORY", "IN STORE", "LAST REFUSAL"]
         return TextTable.lines(header, rows, isStyled: isStyled)
