@@ -15,8 +15,7 @@ package final class DeliveryService: Service {
         let stamp: Int
         /// Sends messages one behind the other beside every lane and store, to see what comes of them: for
         /// who has no relay at hand. One answer for each.
-        package let trial:
-            @Sendable ([ProviderMessage], World, DeliveryLimits) async -> [TestPushResult]
+        package let trial: @Sendable ([ProviderMessage], World, DeliveryLimits) async -> [TestPushResult]
 
         /// Lanes of one credential share the one `Credential` value.
         ///

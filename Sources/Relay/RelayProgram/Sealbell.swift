@@ -14,9 +14,9 @@ struct Sealbell: AsyncParsableCommand {
         version: Release.version,
         subcommands: [
             ServeCommand.self, SandboxCommand.self, DemoCommand.self, ConfigCommand.self, DoctorCommand.self,
-            RelayStatusCommand.self, KeysCommand.self, StoreCommand.self, OriginsCommand.self, OriginCommand.self,
-            TestPushCommand.self, WhyCommand.self,
-            ForgetCommand.self, DeviceCommand.self, ReloadCommand.self, VersionCommand.self
+            RelayStatusCommand.self, KeysCommand.self, StoreCommand.self, OriginsCommand.self,
+            OriginCommand.self, TestPushCommand.self, WhyCommand.self, ForgetCommand.self, DeviceCommand.self,
+            ReloadCommand.self, VersionCommand.self
         ])
 
     /// Runs one command line.

@@ -74,7 +74,7 @@ struct TrailTests {
             accepted(2, attempt: 1, sentAt: 10_000_000_001, next: .ended),
             accepted(3, attempt: 1, sentAt: .min, next: .ended),
             accepted(4, attempt: 70_000, sentAt: 9_999_999_001, next: .ended),
-            accepted(5, attempt: 1, sentAt: 9_999_999_001, next: .elsewhere),
+            accepted(5, attempt: 1, sentAt: 9_999_999_001, next: .elsewhere)
         ]
         for each in all { trail.note(each) }
         for each in all { #expect(trail.find(each.id).attempts == [each]) }

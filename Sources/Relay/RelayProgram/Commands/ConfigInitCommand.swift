@@ -199,7 +199,8 @@ struct SetupPlan {
     /// A text in YAML's double quotes; what has no form of its own there is left out, and no key wants it.
     private static func quoted(_ text: String) -> String {
         let plain = text.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F }
-        return "\"" + String(String.UnicodeScalarView(plain)).replacing("\\", with: "\\\\")
+        return "\""
+            + String(String.UnicodeScalarView(plain)).replacing("\\", with: "\\\\")
             .replacing("\"", with: "\\\"") + "\""
     }
 

@@ -46,7 +46,9 @@ struct SessionFace: HTTPFace {
     func respond(to inbound: HTTPInbound) async -> HTTPOutbound {
         let endpoint: SessionEndpoint
         do throws(SessionError) { endpoint = try find(inbound) } catch { return Self.unfound(error) }
-        guard inbound.body.readableBytes > Self.bytesOnLoop else { return await answer(inbound, at: endpoint) }
+        guard inbound.body.readableBytes > Self.bytesOnLoop else {
+            return await answer(inbound, at: endpoint)
+        }
         return await withTaskExecutorPreference(globalConcurrentExecutor) {
             await answer(inbound, at: endpoint)
         }
