@@ -64,8 +64,9 @@ struct UnregistrationTests {
         let bare = NextcloudAccount(
             serverURL: Ends.server, userID: "alice", loginName: "", appPassword: Secret([]))
         let before = try phone.due().header("Authorization")
-        try phone.restart(NextcloudLogin(bare, Ends.app), leaves: true)
-        #expect(try phone.device.kept == NextcloudDevice(ends.login, keeping: phone.device.kept).kept)
+        let login = NextcloudLogin(bare, Ends.app)
+        try phone.restart(login, leaves: true)
+        #expect(try phone.device.kept == NextcloudDevice(login, keeping: phone.device.kept).kept)
         let again = try phone.due()
         #expect(again.header("Authorization") == before && before != nil)
         phone.answer(202, to: again)

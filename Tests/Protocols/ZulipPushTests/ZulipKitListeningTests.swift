@@ -38,6 +38,16 @@ struct ZulipKitListeningTests {
         #expect(phone.server.queues.count == 1)
     }
 
+    @Test("A repeated registration of which no event tells is looked up", arguments: ZulipProfile.allCases)
+    func repeated(_ profile: ZulipProfile) throws {
+        var phone = try listening(profile)
+        let told = phone.server.count("POST /api/v1/register")
+        phone.device.registerAgain()
+        try phone.pass(Self.minute)
+        #expect(phone.server.count("POST /api/v1/register") == told + 1)
+        #expect(phone.status.state == .active && phone.server.queues.count == 1)
+    }
+
     @Test("A queue that the server does not know any more has another in its place")
     func lostQueue() throws {
         var phone = try listening(.zap)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayProgram
 
-@Suite("What a start says of its store")
+@Suite("What a start says of its store", .timeLimit(.minutes(30)))
 struct StoreOpeningTests {
     @Test("A store that another process has ends a start as a state directory in use does")
     func inUse() async throws {

@@ -3,8 +3,8 @@ import HTTPIngress
 import PushModel
 import WireFormats
 
-/// The forms in which programs are shown a report; for people there is ``Dashboard``. Every text in them comes
-/// from our own configuration or from an enum.
+/// The forms in which programs are shown a report; for people there is ``Dashboard``. Every text in them
+/// comes from our own configuration or from an enum.
 enum AdminPages {
     /// `{"ready":true,"checks":{"store":true},"roles":{"main":true}}`; for a stranger the first alone.
     static func health(_ health: Health, tells: Bool) -> [UInt8] {

@@ -9,9 +9,9 @@ struct ConfigInitCommand: SealbellCommand {
         abstract: "Writes a first configuration with its keys, and says what to do next.",
         discussion: """
             Asks at a terminal for whatever the options do not say. Writes the file, the keys that it names \
-            and copies of your credentials, readable by you alone; a file that is there is never overwritten. \
-            Then checks it all as config check does, and ends as that does. A password or a key is never \
-            asked for: credentials are named by their files.
+            and copies of your credentials, readable by you alone; a file that is there is never \
+            overwritten. Then checks it all as config check does, and ends as that does. A password or a \
+            key is never asked for: credentials are named by their files.
             """)
 
     @Option(

@@ -1,7 +1,8 @@
 import WireFormats
 
 extension AdminListenerOptions {
-    /// Has the relay forget, and says how much: `3 devices, 1 realms`, every count that it gave, in its order.
+    /// Has the relay forget, and says how much: `3 devices, 1 realms`, every count that it gave, in its
+    /// order.
     ///
     /// - Returns: how many records in all.
     @discardableResult

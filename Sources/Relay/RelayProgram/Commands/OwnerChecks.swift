@@ -8,17 +8,17 @@ import Darwin
 /// its owner. Warnings: a relay starts all the same.
 struct OwnerChecks {
     struct Facts {
-        var owner: UInt32
-        var mode: UInt32
+        var owner: uid_t
+        var mode: mode_t
     }
 
     let configuration: RelayConfiguration
-    var user = UInt32(geteuid())
+    var user: uid_t = geteuid()
     /// `nil` where nothing of that path is.
     var facts: (String) -> Facts? = { path in
         var facts = stat()
         guard stat(path, &facts) == 0 else { return nil }
-        return Facts(owner: UInt32(facts.st_uid), mode: UInt32(facts.st_mode))
+        return Facts(owner: facts.st_uid, mode: facts.st_mode)
     }
 
     init(_ configuration: RelayConfiguration) { self.configuration = configuration }

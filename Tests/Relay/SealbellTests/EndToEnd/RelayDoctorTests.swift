@@ -40,7 +40,7 @@ struct RelayDoctorTests {
                 }
                 let finding = seen.first { $0.subject == "acme/apns/production" }
                 #expect(finding?.severity == .fault, "\(seen)")
-                #expect(finding?.sentence.contains("halted (InvalidProviderToken)") == true, "\(seen)")
+                #expect(finding?.sentence.contains("halted (InvalidProviderToken, 20") == true, "\(seen)")
                 #expect(!seen.contains { $0.subject == "acme/apns/sandbox" }, "\(seen)")
                 #expect(Findings(seen).status == .failed, "\(seen)")
                 // Behind the relay's back.

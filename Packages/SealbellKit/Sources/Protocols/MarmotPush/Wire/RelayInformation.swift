@@ -43,7 +43,8 @@ public struct RelayInformation: Sendable, Hashable {
 extension RelayInformation {
     /// Where a relay's document is: at its own host and port (NIP-11).
     ///
-    /// - Returns: `nil` for plain `ws` ones, which stand on this machine, and for those that only Tor reaches.
+    /// - Returns: `nil` for plain `ws` ones, which stand on this machine, and for those that only Tor
+    ///   reaches.
     static func url(ofRelay relay: String) -> String? {
         guard relay.hasPrefix("wss://") else { return nil }
         let rest = relay.dropFirst(6)

@@ -134,8 +134,8 @@ public struct NextcloudDevice: PushDevice {
         isUnwanted && leaving == nil && !isAsked && routine.registration == nil
     }
 
-    /// Something seems wrong: ``due(at:)`` registers anew, though a day has not passed. Nothing where no token
-    /// was given.
+    /// Something seems wrong: ``due(at:)`` registers anew, though a day has not passed. Nothing where no
+    /// token was given.
     public mutating func registerAgain() {
         guard token != nil else { return }
         routine.distrust()

@@ -8,7 +8,7 @@ extension FallbackAlert {
             json.member("mutable-content", 1)
             json.key("alert")
             json.raw(alert)
-            json.texts([("sound", sound), ("category", category)])
+            json.texts([("sound", self.sound), ("category", self.category)])
         }
     }
 
@@ -16,7 +16,8 @@ extension FallbackAlert {
     var alert: [UInt8] {
         JSONWriter.object {
             $0.texts([
-                ("title", title), ("body", body), ("title-loc-key", titleLocKey), ("loc-key", locKey)
+                ("title", self.title), ("body", self.body), ("title-loc-key", self.titleLocKey),
+                ("loc-key", self.locKey)
             ])
         }
     }
