@@ -23,7 +23,7 @@ extension MarmotLimits {
 
     // MARK: one wake
 
-    /// An answer that an app has not brought by then is lost: four times the patience that a call asks for.
+    /// An answer that an app has not brought by then is lost: 120 s, four times the patience of a call.
     public static let callLife = Duration.seconds(120)
     /// Wakes that are under way: an app has one for each message that it sends.
     public static let openWakes = 256
