@@ -22,6 +22,8 @@ package struct RegistrationHistory: Sendable, Hashable {
     /// What is older is not shown, and not written again.
     static let hoursKept: Int64 = 7 * 24
     private static let hoursOfDay: Int64 = 24
+    /// How far the clocks of relays on one store may differ.
+    private static let hoursAhead: Int64 = 1
     /// A day by the hour and six days, of one kind; and as many again of others. 4 KiB at most.
     static let mostCells = 64
     /// Words of push services are shorter.
@@ -52,13 +54,15 @@ package struct RegistrationHistory: Sendable, Hashable {
         cells[same].last = max(cells[same].last, cell.last)
     }
 
-    /// Drops what is older than a week, joins the hours of days that are over, and keeps within the bound:
+    /// Drops what is older than a week or of a time to come, joins the hours of days that are over, and keeps within the bound:
     /// the oldest cells go.
     mutating func trim(at now: UnixTime) {
         let hour = Self.hour(of: now)
         let old = cells
+        // A clock that was ahead has left counts of days to come, which would stay and push out the others'.
+        let kept = hour - Self.hoursKept + 1...hour + Self.hoursAhead
         cells = []
-        for var cell in old where cell.start > hour - Self.hoursKept {
+        for var cell in old where kept.contains(cell.start) {
             if cell.hours == 1, cell.start < hour - Self.hoursOfDay {
                 cell.start -= cell.start % Self.hoursOfDay
                 cell.hours = 24

@@ -1,5 +1,8 @@
 import AtRest
 import PushModel
+import PushTesting
+import SQLiteStore
+import Synchronization
 import Testing
 
 @testable import RelayProgram
@@ -66,5 +69,35 @@ struct HistoryTallyTests {
         tally.note(Self.digest(many), .delivered, .ok, at: now)
         let next = tally.take()
         #expect(next.counts.map(\.registration) == [Self.digest(many)] && next.uncounted == 0)
+    }
+
+    @Test("It is told since when not all was counted, once in the log, and a reload without it forgets that")
+    func gap() async throws {
+        let clock = ManualClock()
+        let world = clock.world(seed: 1)
+        let folder = try TemporaryFolder()
+        let engine = try SQLiteStore(
+            path: folder.path + "/relay.sqlite", owner: OwnerID(Self.digest(9)), world: clock.world(seed: 2))
+        let store = try await SealedStore(engine: engine, keys: AtRestKeys.generate(world), world: world)
+        let told = Mutex(0)
+        let keeper = HistoryKeeper(
+            store, world: world, journal: Journal { _, _, _ in told.withLock { $0 += 1 } })
+        keeper.turn(on: true)
+        keeper.note(Self.digest(1), .delivered, .ok, at: clock.now)
+        await keeper.write()
+        #expect(keeper.gap == nil)
+        let start = clock.now
+        for round in 0..<2 {
+            for number in 0..<UInt64(2 * HistoryTally.deliveries) {
+                keeper.note(Self.digest(number), .delivered, .ok, at: clock.now)
+            }
+            await keeper.write()
+            #expect(keeper.gap?.since == start - .seconds(60) && keeper.gap?.until == clock.now, "\(round)")
+            clock.advance(by: .seconds(60))
+        }
+        #expect(told.withLock { $0 } == 1)
+        keeper.turn(on: false)
+        #expect(keeper.gap == nil)
+        try engine.close()
     }
 }

@@ -209,6 +209,18 @@ struct RegistrationHistoryTests {
         #expect(try folder.bytes().range(of: Data("BadTopic".utf8)) == nil)
     }
 
+    @Test("What a clock that was ahead has counted goes, and pushes out nothing")
+    func ahead() {
+        let now = UnixTime(seconds: 1_800_000_000)
+        var history = RegistrationHistory()
+        history.add(.refused, "BadTopic", 1, last: now)
+        history.add(.delivered, "", 1, last: now + .seconds(3_600))
+        for hour in 2..<100 { history.add(.delivered, "", 1, last: now + .seconds(3_600 * Int64(hour))) }
+        history.trim(at: now)
+        #expect(history.cells.map(\.event) == [.refused, .delivered])
+        #expect(history.cells.last?.last == now + .seconds(3_600), "another relay's clock may be ahead a little")
+    }
+
     @Test("Its bytes read as they were written, are bounded, and other bytes are none")
     func bytes() {
         let now = UnixTime(seconds: 1_800_000_000)

@@ -43,7 +43,7 @@ package final class AttemptTrail: Sendable {
     }
 
     /// What acceptances have in common: a handful of each for every lane.
-    private struct Manner {
+    private struct Manner: Hashable {
         let lane: LaneName
         let reason: Reason
     }
@@ -86,7 +86,8 @@ package final class AttemptTrail: Sendable {
         var acceptances: Ring<Acceptance>
         var faults: Ring<Attempt>
         var manners: [Manner] = []
-        /// Mostly the next one's too.
+        var places: [Manner: Int] = [:]
+        /// Mostly the next one's too; hashing costs more than comparing with one.
         var latest = 0
 
         mutating func note(_ attempt: Attempt) {
@@ -97,16 +98,19 @@ package final class AttemptTrail: Sendable {
         }
 
         private mutating func manner(of attempt: Attempt) -> Int? {
-            func fits(_ manner: Manner) -> Bool {
-                manner.reason == attempt.reason && manner.lane == attempt.lane
+            if latest < manners.count, manners[latest].reason == attempt.reason,
+                manners[latest].lane == attempt.lane
+            {
+                return latest
             }
-            if latest < manners.count, fits(manners[latest]) { return latest }
-            if let known = manners.firstIndex(where: fits) {
+            let manner = Manner(lane: attempt.lane, reason: attempt.reason)
+            if let known = places[manner] {
                 latest = known
             } else {
                 guard manners.count < Self.manners else { return nil }
                 latest = manners.count
-                manners.append(Manner(lane: attempt.lane, reason: attempt.reason))
+                places[manner] = latest
+                manners.append(manner)
             }
             return latest
         }

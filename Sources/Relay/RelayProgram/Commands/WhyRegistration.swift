@@ -181,6 +181,12 @@ enum RegistrationLines {
                 "unknown        no such registration: it was never made, was forgotten, or has ended; "
                     + "its history went with it")
         }
+        if answer["uncounted_since"]?.int64 != nil {
+            lines.append(
+                "incomplete     from \(PushWay.time(answer["uncounted_since"])) to "
+                    + "\(PushWay.time(answer["uncounted_until"])) not all pushes were counted: "
+                    + "there were too many")
+        }
         if answer["more"]?.bool == true { lines.append("more           there are others; name one instance") }
         if answer["whole"]?.bool == false {
             lines.append("unfinished     not all registrations were looked at in time; name one instance")

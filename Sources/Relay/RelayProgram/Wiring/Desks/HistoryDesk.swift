@@ -122,6 +122,9 @@ struct HistoryDesk: Sendable {
         json.string(history.isOn ? "on" : "off")
         json.member("more", records.count > Self.most)
         json.member("whole", isWhole)
+        let gap = history.gap
+        json.optional("uncounted_since", gap?.since.milliseconds)
+        json.optional("uncounted_until", gap?.until.milliseconds)
         json.beginArray("registrations")
         for record in records.prefix(Self.most) {
             let digest = store.sealed.digest(of: record.key)

@@ -21,6 +21,14 @@ final class HistoryKeeper: Service, Sendable {
         var waiting: [RegistrationCount] = []
         /// Written since the last look; the process before may have left too many.
         var written = HistoryKeeper.boundEvery
+        var gap: Gap?
+    }
+
+    /// When pushes met more registrations a minute than are counted. What is not told of that time may have
+    /// been all the same.
+    struct Gap: Sendable, Hashable {
+        let since: UnixTime
+        let until: UnixTime
     }
 
     private let store: SealedStore
@@ -50,12 +58,15 @@ final class HistoryKeeper: Service, Sendable {
         state.withLock { state in
             state.isOn = on
             state.mustForget = !on
-            if !on { state.waiting = [] }
+            if !on { (state.waiting, state.gap) = ([], nil) }
         }
         tally.turn(on: on)
     }
 
     var isOn: Bool { state.withLock(\.isOn) }
+
+    /// Of this process; `nil`: every push was counted.
+    var gap: Gap? { state.withLock(\.gap) }
 
     /// What is known of a registration, up to the last ``write()``; `nil`: nothing.
     func history(of registration: Digest16) async throws(StoreError) -> RegistrationHistory? {
@@ -69,7 +80,8 @@ final class HistoryKeeper: Service, Sendable {
             defer { state.waiting = [] }
             return (taken.uncounted, state.waiting + taken.counts, state.mustForget)
         }
-        if uncounted > 0 {
+        if uncounted > 0, noteGap() {
+            // Once: a relay of that size has them every minute.
             journal.note("pushes not counted in the history", [.count: uncounted], level: .warning)
         }
         var left: [RegistrationCount] = []
@@ -93,6 +105,16 @@ final class HistoryKeeper: Service, Sendable {
                 guard state.isOn else { return }
                 state.waiting = Array((state.waiting + left).prefix(Self.mostWaiting))
             }
+        }
+    }
+
+    /// - Returns: whether it is the first.
+    private func noteGap() -> Bool {
+        let now = world.now()
+        return state.withLock { state in
+            let isFirst = state.gap == nil
+            state.gap = Gap(since: state.gap?.since ?? now - Self.every, until: now)
+            return isFirst
         }
     }
 

@@ -43,13 +43,14 @@ struct ZulipCommandServerTests {
                     "active: Notifications are set up.",
                     "the server has closed the event queue; opens another",
                     "the server does not answer; tries again", "registration: HTTP 200",
-                    "pending: Notifications are being set up.",
-                    "pending: Your login is no longer valid. Log in again to receive notifications."
+                    // The state beside another queue shows what no event tells.
+                    "active: Your login is no longer valid. Log in again to receive notifications."
                 ])
             let registered = server.script.withLock(\.registered)
             #expect(registered.count == 2 && Set(registered).count == 1, "the same id")
-            // Of join, of listen, and the one that the server had closed.
-            #expect(server.script.withLock { $0.queues == 3 && $0.closed == 2 })
+            // Of join, of listen, the one in place of that which the server had closed, and the one that was
+            // opened when it had registered again.
+            #expect(server.script.withLock { $0.queues == 4 && $0.closed == 3 })
         }
     }
 

@@ -40,8 +40,6 @@ struct EventQueue: Sendable {
     mutating func expect(at now: UnixTime) {
         guard open != nil else { return want(at: now) }
         open?.until = now + ZulipLimits.registrationGrace
-        // No event tells of a registration that was repeated and changed nothing: the state shows it.
-        if staysOpen { want(at: now) }
     }
 
     /// Nothing is asked for any more; what is open is closed.

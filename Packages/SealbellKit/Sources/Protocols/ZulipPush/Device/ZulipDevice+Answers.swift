@@ -16,7 +16,12 @@ extension ZulipDevice {
         case .settings: settle(settings: heard, now, &generator)
         case .routine(let number, let kind):
             take(.answer(call: number, heard), now, &generator)
-            if kind == .register, isListening { queue.expect(at: now) }
+            if kind == .register, isListening {
+                // No event tells of a registration that was repeated and changed nothing; the state shows it,
+                // and it is not to wait for a question that the server answers in a minute.
+                if login.asksForEvents == .always { closeEvents() }
+                queue.expect(at: now)
+            }
             leaveIfLoggedOut()
             forget(behind: number, now)
         case .unwanted: forget(device: heard, now)

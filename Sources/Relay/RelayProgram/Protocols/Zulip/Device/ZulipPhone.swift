@@ -155,12 +155,7 @@ actor ZulipPhone {
 
     /// Registers once more, as when a user asks for it.
     func registerAgain(_ index: Int) async throws(CommandFailure) {
-        // The question that waits would hold up the look at the state, which alone tells of a repeat.
-        polls[index] = nil
-        try change(index) {
-            $0.closeEvents()
-            $0.registerAgain()
-        }
+        try change(index) { $0.registerAgain() }
         try await work(index)
     }
 
