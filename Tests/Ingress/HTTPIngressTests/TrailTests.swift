@@ -39,6 +39,23 @@ struct TrailTests {
         #expect(trail.latestFaults(0).isEmpty)
     }
 
+    @Test("Acceptances that stand among the faults hide none of them")
+    func latestAmongAcceptances() {
+        let trail = AttemptTrail(acceptances: 4, faults: 8)
+        let faults = [attempt(1, .retry, at: 1), attempt(2, .rejected, at: 2)]
+        for fault in faults { trail.note(fault) }
+        for number in 3...6 {
+            // More to come, for which the short form has no room.
+            trail.note(
+                Attempt(
+                    id: PushID(at: UnixTime(seconds: 1), random: 1, UInt64(number)), lane: probeLane,
+                    number: 1, sentAt: UnixTime(seconds: 3), answeredAt: UnixTime(seconds: 4),
+                    outcome: .accepted, reason: .ok, next: .elsewhere))
+        }
+        #expect(trail.latestFaults(2) == faults.reversed())
+        #expect(trail.latestFaults(1) == [faults[1]])
+    }
+
     @Test("Each ring keeps its own latest answers, and says since when; acceptances wash away no fault")
     func rings() {
         let trail = AttemptTrail(acceptances: 4, faults: 2)

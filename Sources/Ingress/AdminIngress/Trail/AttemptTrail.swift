@@ -32,10 +32,10 @@ package final class AttemptTrail: Sendable {
             hasForgotten = true
         }
 
-        /// The latest, the newest first.
-        func latest(_ count: Int) -> [Element] {
+        /// The newest first.
+        var newestFirst: LazyMapSequence<Range<Int>, Element> {
             // Until the ring is full, `next` is 0, and the newest stands last all the same.
-            (0..<min(count, slots.count)).map { slots[(next + slots.count - 1 - $0) % slots.count] }
+            slots.indices.lazy.map { slots[(next + slots.count - 1 - $0) % slots.count] }
         }
 
         /// The oldest that is remembered, once older ones are not.
@@ -134,9 +134,12 @@ package final class AttemptTrail: Sendable {
 
     package func note(_ attempt: Attempt) { state.withLock { $0.note(attempt) } }
 
-    /// The latest answers that were no acceptances, the newest first.
+    /// The latest answers that were no acceptances, the newest first. Acceptances that have no room in the
+    /// short form stand among them and are passed over.
     package func latestFaults(_ count: Int) -> [Attempt] {
-        state.withLock { $0.faults.latest(max(0, count)).filter { $0.outcome != .accepted } }
+        state.withLock { state in
+            Array(state.faults.newestFirst.filter { $0.outcome != .accepted }.prefix(max(0, count)))
+        }
     }
 
     /// Looks through both rings; a person's question now and then, some tens of microseconds.
