@@ -116,6 +116,9 @@ struct DashboardTests {
         report.reload = ReloadReport(at: report.startedAt, refusal: odd.text)
         let page = Self.page(report, Health(checks: [(odd, false)], roles: []))
         #expect(page.ranges(of: "&lt;i&gt;&quot;&amp;&#39;").count == 7 && !page.contains("<i>"))
+        // As Swift counts characters, these are no quote and no angle bracket.
+        let marked = PageText.escaped("\"\u{301}<\u{338}")
+        #expect(Array(marked.utf8) == Array("&quot;\u{301}&lt;\u{338}".utf8))
     }
 
     @Test("One is one, and what nobody knows is no number")

@@ -2,9 +2,21 @@ import PushModel
 
 /// Texts of the dashboard: figures as a person reads them, and words made safe for a page.
 enum PageText {
+    /// Scalar by scalar: a combining mark makes another character of a quote, which a browser still reads as
+    /// a quote and a mark.
     static func escaped(_ text: String) -> String {
-        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
-            .replacing("\"", with: "&quot;").replacing("'", with: "&#39;")
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            case "'": escaped += "&#39;"
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+        return escaped
     }
 
     /// `1 origin`, `1,200 origins`.
