@@ -41,6 +41,8 @@ package final class AlertPort: Service, Sendable {
     private let journal: Journal
     private let world: World
     private let factory: any MetricsFactory
+    /// There from the start: of a series that begins with its first count, Prometheus sees no increase.
+    private let untold: Counter
     private let state: Mutex<State>
 
     package init(
@@ -52,6 +54,7 @@ package final class AlertPort: Service, Sendable {
         self.journal = journal
         self.world = world
         factory = metrics
+        untold = Counter(label: "sealbell_alerts_untold_total", factory: metrics)
     }
 
     /// Replaces the sinks, as a reload does; troubles that already hold are not told again.
@@ -148,9 +151,7 @@ package final class AlertPort: Service, Sendable {
             return (state.waiter, notices.count - fitting.count)
         }
         waiter?.resume()
-        if dropped > 0 {
-            Counter(label: "sealbell_alerts_untold_total", factory: factory).increment(by: dropped)
-        }
+        if dropped > 0 { untold.increment(by: dropped) }
     }
 
     /// The notice that replaces the hour's last one.
