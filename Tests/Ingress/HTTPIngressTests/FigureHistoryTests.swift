@@ -72,6 +72,8 @@ struct FigureHistoryTests {
         #expect(samples.last?.owed == 1_000 && samples.first?.owed == 881)
         #expect(samples.allSatisfy { $0.accepted == 1 })
         #expect(MemoryLayout<FigureSample>.stride <= 200)
+        history.note(at: start + .seconds(30 * 1_000 + 28_800), owed: 7)
+        #expect(history.samples.map(\.owed) == [7], "the machine has slept meanwhile")
     }
 
     @Test("Quantiles stand within their bucket, at its bound above the last one, and nowhere without entries")

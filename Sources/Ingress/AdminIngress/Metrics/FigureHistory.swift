@@ -98,6 +98,8 @@ package final class FigureHistory: Sendable {
             sample.delivery = totals.delivery.since(last.totals.delivery).spans
             sample.answering = totals.answering.since(last.totals.answering).spans
             (sample.owed, sample.residentBytes) = (owed, residentBytes)
+            // A machine that has slept has nothing of the last hour.
+            state.samples.removeAll { now - $0.at >= Self.every * Self.capacity }
             if state.samples.count == Self.capacity { state.samples.removeFirst() }
             state.samples.append(sample)
         }
