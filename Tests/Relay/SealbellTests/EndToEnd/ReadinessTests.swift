@@ -2,6 +2,7 @@ import MarmotPush
 import PushModel
 import PushTesting
 import Simulators
+import Synchronization
 import Testing
 import WebClient
 import WireFormats
@@ -59,6 +60,27 @@ struct ReadinessTests {
         }
     }
 
+    @Test("While the store owes an answer, status shows the rest and does not wait for it")
+    func storeSilent() async throws {
+        let gate = LoadGate()
+        try await RelayStage.running(
+            engine: { GatedLoads($0, gate) }, spans: { $0.spans.watch.patience = .seconds(1) }
+        ) { relay in
+            defer { gate.open() }
+            try await asked(for: "a relay that is ready") { try await health(relay).status == 200 }
+            gate.shut()
+            await gate.signal.until(for: "a look at the store that is held") { gate.held > 0 }
+            try await asked(for: "a store that is known to be silent") {
+                try await health(relay).json?["checks"]?["store"]?.bool == false
+            }
+            let status = try JSONValue.parse(try await relay.admin("/status").body)
+            #expect(status["outbox"]?["rows"] == .null && status["origins"] == .null)
+            #expect(status["lanes"]?.array?.isEmpty == false)
+            gate.open()
+            try await asked(for: "a relay that is ready again") { try await health(relay).status == 200 }
+        }
+    }
+
     @Test("A relay whose every role is out is not ready")
     func alone() async throws {
         let text = MarmotTests.text().split(separator: "\n", omittingEmptySubsequences: false)
@@ -72,5 +94,42 @@ struct ReadinessTests {
                 #expect(try await health(relay).status == 503)
             }
         }
+    }
+}
+
+/// Holds the store's answers about what is owed while it is shut.
+private final class LoadGate: Sendable {
+    private let state = Mutex((isShut: false, held: 0))
+    let signal = Signal()
+
+    var held: Int { state.withLock { $0.held } }
+
+    func shut() { state.withLock { $0.isShut = true } }
+
+    func open() {
+        state.withLock { $0.isShut = false }
+        signal.changed()
+    }
+
+    func pass() async {
+        let isShut = state.withLock { state in
+            if state.isShut { state.held += 1 }
+            return state.isShut
+        }
+        guard isShut else { return }
+        signal.changed()
+        await signal.until(for: "a gate that opens") { state.withLock { !$0.isShut } }
+    }
+}
+
+private final class GatedLoads: ForwardingEngine {
+    let base: any Engine
+    private let gate: LoadGate
+
+    init(_ engine: any Engine, _ gate: LoadGate) { (base, self.gate) = (engine, gate) }
+
+    func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
+        await gate.pass()
+        return try await base.load()
     }
 }

@@ -89,11 +89,13 @@ final class RelayMonitor: Service, Sendable {
     var storeFault: StoreError.Code? {
         // A disk that is full or read-only can be read all the same.
         if let fault = subjects.delivery.storeFault { return fault }
+        return isStoreSilent ? .unavailable : state.withLock(\.fault)
+    }
+
+    /// Whether the store has owed an answer for so long that nobody should wait for one.
+    var isStoreSilent: Bool {
         let now = world.instant()
-        return state.withLock { state in
-            if let asked = state.askedAt, now - asked >= limits.patience { return .unavailable }
-            return state.fault
-        }
+        return state.withLock { $0.askedAt.map { now - $0 >= limits.patience } ?? false }
     }
 
     /// The store's last answer; `nil` while it does not answer, because an outdated figure must not be shown.
