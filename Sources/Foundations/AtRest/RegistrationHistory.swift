@@ -54,8 +54,8 @@ package struct RegistrationHistory: Sendable, Hashable {
         cells[same].last = max(cells[same].last, cell.last)
     }
 
-    /// Drops what is older than a week or of a time to come, joins the hours of days that are over, and keeps within the bound:
-    /// the oldest cells go.
+    /// Drops what is older than a week or of a time to come, joins the hours of days that are over, and keeps
+    /// within the bound: the oldest cells go.
     mutating func trim(at now: UnixTime) {
         let hour = Self.hour(of: now)
         let old = cells

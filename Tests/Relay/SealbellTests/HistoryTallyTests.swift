@@ -7,7 +7,7 @@ import Testing
 
 @testable import RelayProgram
 
-@Suite("What is counted of pushes between two looks")
+@Suite("What is counted of pushes between two looks", .timeLimit(.minutes(30)))
 struct HistoryTallyTests {
     private static func digest(_ number: UInt64) -> Digest16 { Digest16(high: 1, low: number) }
 
