@@ -41,7 +41,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
         if let file {
             path = joinPath(shell.facts.workingDirectory, file)
         } else {
-            let configuration = try shell.load(options.request(adminListener.server))
+            let configuration = try shell.load(options.request(adminListener.server.file))
             path = configuration.store.keysFile
             adminListener.server.state = adminListener.server.state ?? configuration.state
         }

@@ -87,22 +87,14 @@ struct ConfigurationOptions: ParsableArguments {
             valueName: "file"))
     var file: String?
 
-    @Option(help: ArgumentHelp("The state directory, whatever the file says.", valueName: "directory"))
-    var state: String?
-
-    @Option(
-        name: .customLong("set"),
-        help: ArgumentHelp(
-            "Overrides a value of the file, as in --set log.level=debug. May be repeated.",
-            valueName: "path=value"))
-    var settings: [String] = []
+    @OptionGroup var overrides: ConfigurationOverrideOptions
 
     func request(isSandbox: Bool = false) -> ConfigurationRequest {
-        ConfigurationRequest(file: file, state: state, settings: settings, isSandbox: isSandbox)
+        overrides.request(file, isSandbox: isSandbox)
     }
 }
 
-/// `--state`, `--set`, for a command that has `--config` to find a running server by.
+/// `--state`, `--set`; alone for a command that has `--config` to find a running server by.
 struct ConfigurationOverrideOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The state directory, whatever the file says.", valueName: "directory"))
     var state: String?
@@ -114,8 +106,8 @@ struct ConfigurationOverrideOptions: ParsableArguments {
             valueName: "path=value"))
     var settings: [String] = []
 
-    func request(_ server: RunningServerOptions) -> ConfigurationRequest {
-        ConfigurationRequest(file: server.file, state: state, settings: settings)
+    func request(_ file: String?, isSandbox: Bool = false) -> ConfigurationRequest {
+        ConfigurationRequest(file: file, state: state, settings: settings, isSandbox: isSandbox)
     }
 }
 

@@ -26,7 +26,7 @@ struct OriginRunCommand: SealbellCommand {
     var endsWithInput = false
 
     func validate() throws {
-        if sandbox != nil, options.file != nil || options.state != nil {
+        if sandbox != nil, options.file != nil || options.overrides.state != nil {
             throw ValidationError("--at stands instead of a configuration.")
         }
     }

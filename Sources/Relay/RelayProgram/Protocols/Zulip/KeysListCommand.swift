@@ -61,7 +61,8 @@ struct KeysRetireCommand: SealbellCommand {
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let path = try BouncerKeysFile.path(place.instance, shell.load(options.request(adminListener.server)))
+        let path = try BouncerKeysFile.path(
+            place.instance, shell.load(options.request(adminListener.server.file)))
         let pairs = try BouncerKeysFile.read(path)
         let kept = pairs.filter { Base64.text($0.publicKey) != publicKey }
         guard kept.count < pairs.count else {
