@@ -8,6 +8,30 @@ struct ConfigCommand: AsyncParsableCommand {
         subcommands: [ConfigInitCommand.self, ConfigCheckCommand.self, ConfigShowCommand.self])
 }
 
+/// `[FILE]`, which configuration to read and how, and `--json`.
+struct ConfigurationReading: ParsableArguments {
+    @Argument(help: "The configuration file; the same as --config.")
+    var file: String?
+
+    @OptionGroup var options: ConfigurationOptions
+
+    @Flag(help: "Read it as serve --sandbox would.")
+    var sandbox = false
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    func validate() throws {
+        if file != nil, options.file != nil {
+            throw ValidationError("Name the file once: as an argument or with --config.")
+        }
+    }
+
+    var request: ConfigurationRequest {
+        options.overrides.request(file ?? options.file, isSandbox: sandbox)
+    }
+}
+
 /// `sealbell config check [FILE]`: reads the configuration as `serve` would, and every file that it names.
 struct ConfigCheckCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
@@ -21,31 +45,14 @@ struct ConfigCheckCommand: SealbellCommand {
             has expired; with 78 when it would not start, or a reload would be refused.
             """)
 
-    @Argument(help: "The configuration file; the same as --config.")
-    var file: String?
-
-    @OptionGroup var options: ConfigurationOptions
-
-    @Flag(help: "Check it as serve --sandbox would read it.")
-    var sandbox = false
-
-    @Flag(help: "Answer in JSON.")
-    var json = false
-
-    func validate() throws {
-        if file != nil, options.file != nil {
-            throw ValidationError("Name the file once: as an argument or with --config.")
-        }
-    }
+    @OptionGroup var reading: ConfigurationReading
 
     func run(_ shell: Shell) async throws -> Ending {
-        var request = options.request(isSandbox: sandbox)
-        request.file = file ?? request.file
         let configuration: RelayConfiguration
         do throws(ConfigurationError) {
-            configuration = try shell.load(request)
+            configuration = try shell.load(reading.request)
         } catch {
-            if json {
+            if reading.json {
                 shell.out(try jsonText(ConfigurationReport(error)))
             } else {
                 error.lines.forEach(shell.out)
@@ -56,7 +63,7 @@ struct ConfigCheckCommand: SealbellCommand {
         let findings = Findings(
             [Finding.summary(configuration)] + Finding.warnings(configuration) + start
                 + OwnerChecks(configuration).check())
-        try findings.report(shell, json: json)
+        try findings.report(shell, json: reading.json)
         return findings.status
     }
 }

@@ -13,30 +13,13 @@ struct ConfigShowCommand: SealbellCommand {
             78 when the configuration has a fault.
             """)
 
-    @Argument(help: "The configuration file; the same as --config.")
-    var file: String?
-
-    @OptionGroup var options: ConfigurationOptions
-
-    @Flag(help: "Show it as serve --sandbox would read it.")
-    var sandbox = false
-
-    @Flag(help: "Answer in JSON.")
-    var json = false
-
-    func validate() throws {
-        if file != nil, options.file != nil {
-            throw ValidationError("Name the file once: as an argument or with --config.")
-        }
-    }
+    @OptionGroup var reading: ConfigurationReading
 
     func run(_ shell: Shell) async throws -> Ending {
-        var request = options.request(isSandbox: sandbox)
-        request.file = file ?? request.file
         let record = ConfigurationRecord()
         let configuration = try ConfigurationLoader.load(
-            request, shell.facts, shell.hosting.vocabulary, into: record)
-        if json {
+            reading.request, shell.facts, shell.hosting.vocabulary, into: record)
+        if reading.json {
             let values = record.all.map { Value($0, configuration.file) }
             shell.out(try jsonText(Shown(file: configuration.file, values: values)))
         } else {
