@@ -273,15 +273,15 @@ struct SetupPlan {
             + "http://127.0.0.1:8480."
         let kinds = shell.hosting.vocabulary.protocols
         let isServed = instances.contains { part in kinds.first { $0.word == part.word }?.isServed == true }
-        var steps = (services + instances).flatMap(\.setup.next)
+        // Not in the lines below, where a path may hold these words.
+        var steps = (services + instances).flatMap(\.setup.next).map {
+            $0.replacing("HOST", with: name).replacing("APP", with: app)
+        }
         if isServed { steps.append(proxy) }
         steps.append("Back up storage.keys and the other keys beside it, apart from the state directory.")
         steps.append(
             "sealbell config check \(path); sealbell doctor --config \(path); "
                 + "sealbell serve --config \(path)")
-        return ["Next:"]
-            + steps.enumerated().map { index, step in
-                "\(index + 1). " + step.replacing("HOST", with: name).replacing("APP", with: app)
-            }
+        return ["Next:"] + steps.enumerated().map { index, step in "\(index + 1). \(step)" }
     }
 }
