@@ -1,3 +1,8 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
 import ArgumentParser
 import Primitives
 import PushModel
@@ -125,21 +130,15 @@ enum TimeWord {
         if let last = text.last, let unit = units[last] {
             return number(text.dropLast(), 1...6).map { now - .seconds($0 * unit) }
         }
-        let parts = text.split(separator: "T", omittingEmptySubsequences: false)
-        let day = parts[0].split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count <= 2, day.count == 3, let year = number(day[0], 4...4),
-            let month = number(day[1], 2...2), let date = number(day[2], 2...2), year >= 1970,
-            (1...12).contains(month), (1...31).contains(date)
-        else { return nil }
-        var seconds = days(year, month, date) * 86_400
-        if parts.count == 2 {
-            let time = parts[1].split(separator: ":", omittingEmptySubsequences: false)
-            guard time.count == 2, let hour = number(time[0], 2...2), let minute = number(time[1], 2...2),
-                hour < 24, minute < 60
-            else { return nil }
-            seconds += hour * 3_600 + minute * 60
-        }
-        return UnixTime(seconds: seconds)
+        let numbers = text.split { "-T:".contains($0) }.compactMap { Int32.init($0) }
+        guard [3, 5].contains(numbers.count), (1970...9999).contains(numbers[0]) else { return nil }
+        var parts = tm()
+        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (numbers[0] - 1900, numbers[1] - 1, numbers[2])
+        if numbers.count == 5 { (parts.tm_hour, parts.tm_min) = (numbers[3], numbers[4]) }
+        let time = UnixTime(seconds: Int64(timegm(&parts)))
+        // The system also takes 31 February: a time is what is written as it was typed.
+        let typed = timestamp(time).prefix(numbers.count == 5 ? 16 : 10)
+        return typed == text ? time : nil
     }
 
     private static func number(_ text: Substring, _ digits: ClosedRange<Int>) -> Int64? {
@@ -147,14 +146,6 @@ enum TimeWord {
             return nil
         }
         return Int64(text)
-    }
-
-    /// Days since 1970-01-01 by Howard Hinnant's days-from-civil: years begin on 1 March, eras have 400.
-    private static func days(_ year: Int64, _ month: Int64, _ date: Int64) -> Int64 {
-        let shifted = month <= 2 ? year - 1 : year
-        let (era, ofEra) = (shifted / 400, shifted % 400)
-        let ofYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + date - 1
-        return era * 146_097 + ofEra * 365 + ofEra / 4 - ofEra / 100 + ofYear - 719_468
     }
 }
 
