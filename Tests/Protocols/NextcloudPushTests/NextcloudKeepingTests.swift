@@ -1,6 +1,7 @@
 import NextcloudPush
 import PushModel
 import PushTesting
+import RSAKeys
 import Testing
 import WireFormats
 
@@ -102,6 +103,21 @@ struct NextcloudKeepingTests {
         #expect(!phone.isIdle(), "and back")
     }
 
+    @Test("What is kept of the login is too little to try passwords with, and nothing that other phones keep")
+    func mark() throws {
+        let title: StaticString = "sealbell nextcloud device"
+        func kept(_ device: NextcloudDevice) throws -> Secret {
+            let head = try KeptForm.read(title, device.kept, atMost: 16 << 10)[0]
+            return try #require(head.last)
+        }
+        let own = try kept(NextcloudDevice(ends.login, key: ends.deviceKey))
+        #expect(own.count == 4)
+        let others = try (0..<3).map { _ in
+            try kept(NextcloudDevice(ends.login, key: RSAPrivateKey.generate()))
+        }
+        #expect(others.contains { !($0 == own) }, "one login on four phones")
+    }
+
     @Test("What is cut at any length, or has another byte anywhere, is refused")
     func falsified() throws {
         var phone = try NextcloudKitPhone.registered(ends)
@@ -140,8 +156,9 @@ struct NextcloudKeepingTests {
             wrong.append([head(cells)])
         }
         wrong.append([[Secret("no key".utf8)] + good.map { Secret($0.utf8) }])
-        // A digest of another length, and more than it.
-        for more in [["x"], [String(repeating: "0", count: 32), ""]] { wrong.append([head(good + more)]) }
+        _ = try NextcloudDevice(ends.login, keeping: KeptForm.write(title, [head(good + ["0000"])]))
+        // A mark of another length, and more than it.
+        for more in [["x"], ["00000"], ["0000", ""]] { wrong.append([head(good + more)]) }
         for word in ["registration", "leaving"] { wrong.append([head(good), [Secret(word.utf8)]]) }
         for rows in wrong {
             #expect(throws: DeviceError(.malformedKept)) {

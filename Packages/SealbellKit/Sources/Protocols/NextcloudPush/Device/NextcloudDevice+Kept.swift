@@ -10,11 +10,12 @@ extension NextcloudDevice {
     /// The device's key, its registration, and how far it has come: some 4 KiB, at most 16 KiB. The app
     /// password is in it only between a logout and the server's answer.
     public var kept: Secret {
+        let key = routine.key.pem
         var rows = [
             [
-                routine.key.pem, Secret(cell: login.cloudID), Secret(cell: isAsked),
+                key, Secret(cell: login.cloudID), Secret(cell: isAsked),
                 Secret(cell: String(routine.failures)), Secret(cell: notBefore), Secret(cell: changedAt),
-                Secret(cell: trouble?.rawValue ?? ""), login.digest
+                Secret(cell: trouble?.rawValue ?? ""), login.mark(by: key)
             ]
         ]
         if let row = routine.registration?.cells { rows.append([Secret(cell: Self.registered)] + row) }
@@ -31,8 +32,10 @@ extension NextcloudDevice {
         let trouble = NextcloudError.Code(rawValue: head[6].word)
         guard trouble != nil || head[6].count == 0 else { throw DeviceError(.malformedKept) }
         // An earlier form does not say of which password it is.
-        let digest = head.count == 8 ? head[7] : login.digest
-        guard digest.count == 32 else { throw DeviceError(.malformedKept) }
+        let mark = head.count == 8 ? head[7] : nil
+        guard mark.map({ $0.count == NextcloudLogin.markDigits }) ?? true else {
+            throw DeviceError(.malformedKept)
+        }
         var registration: DeviceRegistration?
         if let row = rows.first, row.first?.word == Self.registered {
             rows.removeFirst()
@@ -56,7 +59,8 @@ extension NextcloudDevice {
         (self.isAsked, self.notBefore, self.changedAt) = (isAsked, notBefore, changedAt)
         (self.trouble, self.leaving) = (trouble, leaving)
         // At another server nothing of it stands, and a server ties it to the app password (§4.1).
-        if head[1].word != login.cloudID || !(digest == login.digest) { routine.distrust() }
+        let isOther = mark.map { !($0 == login.mark(by: key.pem)) } ?? false
+        if head[1].word != login.cloudID || isOther { routine.distrust() }
     }
 }
 

@@ -47,8 +47,18 @@ public struct NextcloudLogin: Sendable {
     /// `<user id>@<server>`: what a relay proves the user's key by (§5.3).
     public var cloudID: String { account.cloudID }
 
-    /// Tells this login name and password from others, and not what they are: 32 hex digits.
-    var digest: Secret { Secret(Hex.encode(SHA256.hash(account.basic)[..<16]).utf8) }
+    /// Hex digits of ``mark(by:)``: 16 bits.
+    static let markDigits = 4
+
+    /// Tells this login name and password from others, by a secret of the phone.
+    ///
+    /// It is kept beside that secret, so it is short: of the passwords that somebody tries who has both, one
+    /// in 65,536 fits, and none is shown to be right. The change that goes unnoticed as rarely is noticed by
+    /// the registration of the next day.
+    func mark(by secret: Secret) -> Secret {
+        let code = account.basic.reveal { HMAC256.code(key: secret, $0) }
+        return code.reveal { Secret(Hex.encode($0[..<(Self.markDigits / 2)]).utf8) }
+    }
 
     /// Whether requests can be made of it: a line end in a header, or a question mark in an address, would
     /// make others of them.
