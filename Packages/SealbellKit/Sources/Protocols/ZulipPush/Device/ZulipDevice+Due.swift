@@ -16,11 +16,12 @@ extension ZulipDevice {
             queue.end()
             // Registering calls that were not given yet are not to be.
             outgoing = []
-            // An answer that the app has not brought by then is lost, and nobody knows what it was.
+            // An answer that the app has not brought by then is lost, and nobody knows what it was. It is not
+            // asked for again, so a clock that is set back a little must not end it.
             underWay.removeAll { one in
                 guard case .unwanted(let since) = one.kind else { return false }
                 let age = now.since(since)
-                return age >= ZulipLimits.callLife || age < .zero
+                return age >= ZulipLimits.callLife || age <= .zero - ZulipLimits.callLife
             }
         } else {
             if let ask = settingsCall(now) { calls.append(ask) }
