@@ -268,6 +268,15 @@ struct WakingTests {
             try stage.origin.notify(Array(repeating: token, count: most))
         }
         #expect(stage.origin.nextDue == .distantPast)
+        // All of them together have a bound too, and room again when one is over.
+        let whole = Array(repeating: long, count: most)
+        let room = MarmotLimits.openWakesBytes / (most * (long.box.count + hint.utf8.count))
+        var other = try Stage(seed: 14)
+        let ids = try (0..<room).map { _ in try other.origin.notify(whole) }
+        #expect(room < MarmotLimits.openWakes)
+        #expect(throws: DeviceError(.tooMany)) { try other.origin.notify(whole) }
+        other.origin.end(ids[0])
+        try other.origin.notify(whole)
     }
 
     @Test("A call that an app never answers is given up after two minutes, and holds no wake")

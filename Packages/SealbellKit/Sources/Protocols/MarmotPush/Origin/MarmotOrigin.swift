@@ -26,14 +26,7 @@ public struct MarmotOrigin: PushOrigin {
     /// ``MarmotLimits/secondTryPause``.
     package var pause = MarmotLimits.secondTryPause
 
-    private struct Wake: Sendable {
-        let id: UInt64
-        var servers: [ServerWake]
-        /// Servers beyond ``MarmotLimits/serversOfWake``.
-        let left: [WakeReport]
-    }
-
-    private var wakes: [Wake] = []
+    private var wakes: [OpenWake] = []
     private var ended: [(id: UInt64, reports: [WakeReport])] = []
     /// Look-ups under way, which wakes share.
     private var listing: [XOnlyKey: (call: UInt64, isDoubted: Bool)] = [:]
@@ -79,14 +72,18 @@ public struct MarmotOrigin: PushOrigin {
     ///
     /// - Parameter tokens: what ``MarmotDevice/tokensToWake(at:)`` returned, of one group; none wakes nobody.
     /// - Returns: a number under which ``takeSettled()`` tells the end, unique within one run.
-    /// - Throws: `.tooMany` beyond ``MarmotLimits/openWakes`` that are under way; with the detail
-    ///   `tooMuchContent` for more than ``MarmotLimits/tokensOfWake`` or
+    /// - Throws: `.tooMany` beyond ``MarmotLimits/openWakes``, or ``MarmotLimits/openWakesBytes``, that are
+    ///   under way; with the detail `tooMuchContent` for more than ``MarmotLimits/tokensOfWake`` or
     ///   ``MarmotLimits/tokenBytesOfWake``, which no group's tokens are. Nothing is taken then.
     @discardableResult
     public mutating func notify(_ tokens: [GossipToken]) throws(DeviceError) -> UInt64 {
         guard wakes.count < MarmotLimits.openWakes else { throw DeviceError(.tooMany) }
         guard tokens.fitting() == tokens.count else {
             throw DeviceError(.tooMany, MarmotErrorCode.tooMuchContent.rawValue)
+        }
+        let bytes = tokens.reduce(0) { $0 + $1.wakeBytes }
+        guard wakes.reduce(bytes, { $0 + $1.bytes }) <= MarmotLimits.openWakesBytes else {
+            throw DeviceError(.tooMany)
         }
         let groups = Dictionary(grouping: tokens, by: \.server)
         let order = groups.sorted { left, right in
@@ -95,8 +92,9 @@ public struct MarmotOrigin: PushOrigin {
             if left.value.count != right.value.count { return left.value.count > right.value.count }
             return left.key.bytes.lexicographicallyPrecedes(right.key.bytes)
         }
-        let wake = Wake(
-            id: id(), servers: order.prefix(MarmotLimits.serversOfWake).map { ServerWake($0.key, $0.value) },
+        let wake = OpenWake(
+            id: id(), bytes: bytes,
+            servers: order.prefix(MarmotLimits.serversOfWake).map { ServerWake($0.key, $0.value) },
             left: order.dropFirst(MarmotLimits.serversOfWake).map {
                 WakeReport(server: $0.key, tokens: $0.value.count)
             })
@@ -384,7 +382,7 @@ public struct MarmotOrigin: PushOrigin {
 
     // MARK: parts
 
-    private mutating func settle(_ wake: Wake) {
+    private mutating func settle(_ wake: OpenWake) {
         let reports = wake.servers.map { $0.report(hasList: cache.list(of: $0.server) != nil) }
         ended.append((wake.id, reports + wake.left))
         // Of an app that never asks the oldest are forgotten.

@@ -33,6 +33,9 @@ extension MarmotLimits {
     /// Their bytes, with relay hints, 2 MiB: a thousand padded tokens with hints of the full length take 1.6.
     /// The triggers made of them, which are held until relays have answered, are three to four times as long.
     public static let tokenBytesOfWake = 2 << 20
+    /// The same of all wakes that are under way, 16 MiB: eight of the greatest, or seventy of a group of 200
+    /// phones with padded tokens. Their triggers are some 64 MiB, where those of 256 were up to 2 GiB.
+    public static let openWakesBytes = 16 << 20
     /// Servers that are served at once. Those with built-in relays come first, then those with the most
     /// phones, so that a member who invents servers does not delay real ones.
     package static let serversAtOnce = 8

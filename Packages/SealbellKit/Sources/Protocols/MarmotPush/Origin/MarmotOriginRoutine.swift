@@ -189,13 +189,18 @@ package struct MarmotOriginRoutine: Sendable {
     }
 }
 
+extension GossipToken {
+    /// What it takes of ``MarmotLimits/tokenBytesOfWake``.
+    var wakeBytes: Int { box.count + (relayHint?.utf8.count ?? 0) }
+}
+
 extension [GossipToken] {
     /// How many of them, from the first on, one wake takes by ``MarmotLimits/tokensOfWake`` and
     /// ``MarmotLimits/tokenBytesOfWake``.
     func fitting() -> Int {
         var room = MarmotLimits.tokenBytesOfWake
         let over = prefix(MarmotLimits.tokensOfWake).firstIndex { token in
-            room -= token.box.count + (token.relayHint?.utf8.count ?? 0)
+            room -= token.wakeBytes
             return room < 0
         }
         return over ?? Swift.min(count, MarmotLimits.tokensOfWake)

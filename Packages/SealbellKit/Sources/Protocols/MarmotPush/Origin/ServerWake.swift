@@ -2,6 +2,16 @@ import PushModel
 import SealbellKit
 import Secp256k1Keys
 
+/// A wake that is under way.
+struct OpenWake: Sendable {
+    let id: UInt64
+    /// Of its tokens.
+    let bytes: Int
+    var servers: [ServerWake]
+    /// Servers beyond ``MarmotLimits/serversOfWake``.
+    let left: [WakeReport]
+}
+
 /// One wake's phones of one notification server, from its relay list to its relays' answers.
 struct ServerWake: Sendable {
     enum Stage: Sendable {
