@@ -142,7 +142,8 @@ public struct MarmotOrigin: PushOrigin {
     /// 2 s to 4 s. A call that was not answered within ``MarmotLimits/callLife`` counts as answered with
     /// `.none`.
     public mutating func due(at now: UnixTime, using generator: inout some RandomNumberGenerator) -> [Call] {
-        for (call, since) in asked.values where Self.isLost(since, now) {
+        // In the order in which they were asked, so that one generator makes one course of events.
+        for (_, (call, since)) in asked.sorted(by: { $0.key < $1.key }) where Self.isLost(since, now) {
             answered(.none, to: call, at: now, using: &generator)
         }
         isStirred = false
