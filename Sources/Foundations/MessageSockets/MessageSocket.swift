@@ -85,8 +85,15 @@ package final class MessageSocket {
 
     package func close() {
         guard isOpen else { return }
+        endMonitor()
         isOpen = false
         zmq_close(pointer)
+    }
+
+    /// Nothing is told any more when this returns.
+    func endMonitor() {
+        guard isOpen else { return }
+        zmq_socket_monitor(pointer, nil, 0)
     }
 
     /// A value that the library does not take is a bug of ours.
@@ -126,8 +133,11 @@ package final class MessageSocket {
         let endpoint = "inproc://\(name)"
         guard zmq_socket_monitor(pointer, endpoint, SocketMonitor.events) == 0,
             let reader = MessageSocket(.pair, in: context), reader.connect(endpoint)
-        else { return nil }
-        return SocketMonitor(reader)
+        else {
+            endMonitor()
+            return nil
+        }
+        return SocketMonitor(reader, of: self)
     }
 
     /// What `poll` watches for: it shows that something may have changed, not what.

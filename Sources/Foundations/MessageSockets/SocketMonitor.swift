@@ -18,11 +18,27 @@ package final class SocketMonitor {
         | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH
 
     private let socket: MessageSocket
+    private let watched: MessageSocket
 
-    init(_ socket: MessageSocket) { self.socket = socket }
+    /// - Parameters:
+    ///   - socket: hears the events.
+    ///   - watched: is what they are about.
+    init(_ socket: MessageSocket, of watched: MessageSocket) {
+        self.socket = socket
+        self.watched = watched
+    }
+
+    deinit { close() }
 
     package var descriptor: Int32 { socket.descriptor }
-    package func close() { socket.close() }
+
+    /// The library sends each event with a call that waits until somebody can hear it. So the events end
+    /// before their reader does: one event without a reader would hold up the thread of all the context's
+    /// connections for good (libzmq 4.3, `socket_base_t::monitor_event`).
+    package func close() {
+        watched.endMonitor()
+        socket.close()
+    }
 
     /// The next event; `nil`: none is there.
     package func next() -> Event? {
