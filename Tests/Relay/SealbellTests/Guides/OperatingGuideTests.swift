@@ -108,8 +108,6 @@ extension GuideCommandTests {
         [
             watched("sealbell keys rotate-storage  ", says: "Added seal key 2"),
             watched("sealbell keys rotate-storage --drop-old", says: "The file holds 2 seal keys"),
-            .hand { $0.filled["sqlite3 relay.sqlite"] = "sqlite3 /var/lib/sealbell/relay.sqlite" },
-            .run("sqlite3 relay.sqlite"),
             .told("systemctl stop sealbell"),
             .hand { await $0.place.stop($0.place.serving[0]) },
             .run("install -d -m 0700 /srv/sealbell"),
