@@ -73,6 +73,24 @@ struct ConfigInitTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["AuthKey.p8"])
     }
 
+    @Test("A credential that is not there, or whose place is another's, is told, and nothing is written")
+    func credentials() async throws {
+        let folder = try downloaded()
+        let etc = folder.path + "/etc"
+        let words = [
+            "config", "init", "--config", "etc/sealbell.yaml", "--app", "acme", "--protocol", "zulip"
+        ]
+        let missing = words + Self.answers.map { $0.replacing("AuthKey.p8", with: "Auth.p8") }
+        let first = await run(missing, folder)
+        #expect(first.status == .configuration && first.err.first?.contains("/Auth.p8: ") == true)
+        #expect(!FileManager.default.fileExists(atPath: etc), "\(first.all)")
+        try FileManager.default.createDirectory(atPath: etc, withIntermediateDirectories: true)
+        try writeFile(etc + "/apns.p8", Array("another".utf8), replacing: false)
+        let second = await run(words + Self.answers, folder)
+        #expect(second.status == .failed && second.err.first?.contains("nothing was changed") == true)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: etc) == ["apns.p8"])
+    }
+
     @Test("At a terminal it asks for what no option says")
     func asked() async throws {
         let folder = try downloaded()

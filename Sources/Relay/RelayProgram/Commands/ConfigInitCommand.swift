@@ -237,12 +237,21 @@ struct SetupPlan {
     /// - Returns: what to tell of new keys.
     func write(_ world: World) throws(CommandFailure) -> [String] {
         let home = folder(of: path)
+        // All are read before the first is written.
+        let copies = try copies.filter { $0.from != $0.to }.map { (copy) throws(CommandFailure) in
+            (bytes: try CredentialCache.read(copy.from), to: copy.to)
+        }
+        for (bytes, to) in copies where ConfigInitCommand.isThere(to) {
+            guard try CredentialCache.read(to) == bytes else {
+                throw CommandFailure(
+                    .failed,
+                    "\(to): \(FileFault.exists.sentence) It holds something else; nothing was changed.")
+            }
+        }
         do throws(FileFault) { try makeFolder(home) } catch {
             throw CommandFailure(.failed, "\(home): \(error.sentence)")
         }
-        for (from, to) in copies where from != to && ConfigInitCommand.isThere(from) {
-            guard !ConfigInitCommand.isThere(to) else { continue }
-            let bytes = try CredentialCache.read(from)
+        for (bytes, to) in copies where !ConfigInitCommand.isThere(to) {
             try writeSecret(to, bytes, replacing: false)
         }
         var told: [String] = []
