@@ -36,15 +36,22 @@ struct LiveChecks {
         let context = LaneContext(
             proxy: configuration.proxy, group: group, world: world, journal: .silent, options: options,
             isTrial: true)
-        var findings: [Finding] = []
+        var trials: [(spec: DeliveryService.LaneSpec, settings: any ServiceSettings)] = []
         for app in configuration.apps {
             for settings in app.services {
                 // A file that cannot be read has a finding of its own.
                 guard let specs = try? settings.laneSpecs(of: app.name, on: context, &cache) else { continue }
-                for spec in specs { findings += await check(spec, settings) }
+                trials += specs.map { ($0, settings) }
             }
         }
-        return findings
+        // All lanes at a time: one that nobody answers must not hold the others up.
+        return await withTaskGroup(of: (Int, [Finding]).self) { group in
+            for (place, trial) in trials.enumerated() {
+                group.addTask { (place, await check(trial.spec, trial.settings)) }
+            }
+            return await group.reduce(into: [(Int, [Finding])]()) { $0.append($1) }
+                .sorted { $0.0 < $1.0 }.flatMap(\.1)
+        }
     }
 
     private func check(_ spec: DeliveryService.LaneSpec, _ settings: any ServiceSettings) async -> [Finding] {
