@@ -48,8 +48,8 @@ extension SealedStore {
     /// Counts pushes into the histories of their registrations. Of those that have ended nothing is written.
     ///
     /// - Returns: how many histories were written.
-    /// - Throws: what the store says; some commits may then have been made, and the counts of the others are
-    ///   in `left`.
+    /// - Throws: what the store says; some commits may then have been made, and the counts of those that
+    ///   certainly were not are in `left`.
     package func count(
         _ counts: [RegistrationCount], left: inout [RegistrationCount]
     ) async throws(StoreError) -> Int {
@@ -61,6 +61,8 @@ extension SealedStore {
             do throws(StoreError) {
                 written += try await count(some, all)
             } catch {
+                // Where the store's answer was lost, these counts may stand already.
+                if error.code == .uncertain { names.removeFirst(some.count) }
                 left = names.flatMap { all[$0] ?? [] }
                 throw error
             }

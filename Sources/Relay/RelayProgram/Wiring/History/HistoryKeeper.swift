@@ -99,8 +99,6 @@ final class HistoryKeeper: Service, Sendable {
             if mustLook { _ = try await store.boundHistories(bounds) }
         } catch {
             journal.note("history not written", [.code: ErrorCode(error)], level: .warning)
-            // Where the store's answer was lost, the counts may stand already.
-            guard error.code != .uncertain else { return }
             state.withLock { state in
                 guard state.isOn else { return }
                 state.waiting = Array((state.waiting + left).prefix(Self.mostWaiting))
