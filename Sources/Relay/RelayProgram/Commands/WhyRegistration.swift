@@ -8,6 +8,23 @@ import Primitives
 import PushModel
 import WireFormats
 
+/// A device as its server names it, beside its realm.
+struct DeviceNameOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("The device's token id, 12 characters of base64 (servers of 12).", valueName: "id")
+    )
+    var tokenID: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The number that the relay gave the device (servers of 11, and after the specification).",
+            valueName: "number"))
+    var deviceID: String?
+
+    var isGiven: Bool { tokenID != nil || deviceID != nil }
+    var isOne: Bool { (tokenID == nil) != (deviceID == nil) }
+}
+
 /// A registration by what an operator has of it, and which of its pushes are told.
 struct RegistrationOptions: ParsableArguments {
     @Option(
@@ -20,16 +37,7 @@ struct RegistrationOptions: ParsableArguments {
     )
     var realm: String?
 
-    @Option(
-        help: ArgumentHelp("The device's token id, 12 characters of base64 (servers of 12).", valueName: "id")
-    )
-    var tokenID: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "The number that the relay gave the device (servers of 11, and after the specification).",
-            valueName: "number"))
-    var deviceID: String?
+    @OptionGroup var device: DeviceNameOptions
 
     @Option(
         help: ArgumentHelp(
@@ -57,7 +65,7 @@ struct RegistrationOptions: ParsableArguments {
 
     @OptionGroup var place: InstanceOption
 
-    private var isDevice: Bool { realm != nil || tokenID != nil || deviceID != nil }
+    private var isDevice: Bool { realm != nil || device.isGiven }
 
     /// By how many things a registration is named; it must be one.
     private var ways: Int { [token != nil, isDevice, account != nil, code != nil].count { $0 } }
@@ -77,7 +85,7 @@ struct RegistrationOptions: ParsableArguments {
             }
             return try validateSpan()
         }
-        guard let realm, (tokenID == nil) != (deviceID == nil) else {
+        guard let realm, device.isOne else {
             throw ValidationError("Name a device by --realm, and by --token-id or --device-id.")
         }
         guard UUIDText(realm.lowercased()) != nil else {
@@ -98,7 +106,7 @@ struct RegistrationOptions: ParsableArguments {
     func tell(_ adminListener: AdminListenerOptions, _ shell: Shell) async throws -> Ending {
         let address = try token.map { (file) throws(CommandFailure) in try readAddress(file, shell) }
         let names: [(key: StaticString, value: String)] = [
-            ("realm", realm?.lowercased()), ("token_id", tokenID), ("device_id", deviceID),
+            ("realm", realm?.lowercased()), ("token_id", device.tokenID), ("device_id", device.deviceID),
             ("account", account), ("code", code)
         ].compactMap { key, value in value.map { (key, $0) } }
         let answer = try await adminListener.ask(HistoryDesk.path, shell) { json in
@@ -130,11 +138,15 @@ enum TimeWord {
         if let last = text.last, let unit = units[last] {
             return number(text.dropLast(), 1...6).map { now - .seconds($0 * unit) }
         }
-        let numbers = text.split { "-T:".contains($0) }.compactMap { Int32.init($0) }
+        let numbers = text.split { "-T:".contains($0) }.compactMap { Int($0) }
         guard [3, 5].contains(numbers.count), (1970...9999).contains(numbers[0]) else { return nil }
         var parts = tm()
-        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (numbers[0] - 1900, numbers[1] - 1, numbers[2])
-        if numbers.count == 5 { (parts.tm_hour, parts.tm_min) = (numbers[3], numbers[4]) }
+        parts.tm_year = Int32(clamping: numbers[0] - 1900)
+        parts.tm_mon = Int32(clamping: numbers[1] - 1)
+        parts.tm_mday = Int32(clamping: numbers[2])
+        if numbers.count == 5 {
+            (parts.tm_hour, parts.tm_min) = (Int32(clamping: numbers[3]), Int32(clamping: numbers[4]))
+        }
         let time = UnixTime(seconds: Int64(timegm(&parts)))
         // The system also takes 31 February: a time is what is written as it was typed.
         let typed = timestamp(time).prefix(numbers.count == 5 ? 16 : 10)

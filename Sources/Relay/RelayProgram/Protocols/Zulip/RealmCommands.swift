@@ -66,8 +66,8 @@ struct WhyDeviceCommand: SealbellCommand {
 
     func validate() throws {
         let isNamed =
-            device.tokenID.map { TokenID($0) != nil }
-            ?? (device.deviceID.flatMap { CanonicalInteger.read(Array($0.utf8)) } != nil)
+            device.name.tokenID.map { TokenID($0) != nil }
+            ?? (device.name.deviceID.flatMap { CanonicalInteger.read(Array($0.utf8)) } != nil)
         guard UUIDText(device.realm.lowercased()) != nil, isNamed else {
             throw ValidationError(
                 "A device is named by its realm, a UUID, and by a token id, 12 characters, or its number.")
@@ -157,25 +157,16 @@ struct DeviceOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The realm of the registration.", valueName: "uuid"))
     var realm: String
 
-    @Option(
-        help: ArgumentHelp("The device's token id, 12 characters of base64 (servers of 12).", valueName: "id")
-    )
-    var tokenID: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "The number that the relay gave the device (servers of 11, and after the specification).",
-            valueName: "number"))
-    var deviceID: String?
+    @OptionGroup var name: DeviceNameOptions
 
     func validate() throws {
-        guard (tokenID == nil) != (deviceID == nil) else {
+        guard name.isOne else {
             throw ValidationError("Name the device by --token-id or by --device-id.")
         }
     }
 
     /// What the relay is asked.
     var members: [(name: String, value: String?)] {
-        [("realm", realm.lowercased()), ("token_id", tokenID), ("device_id", deviceID)]
+        [("realm", realm.lowercased()), ("token_id", name.tokenID), ("device_id", name.deviceID)]
     }
 }
