@@ -1,13 +1,6 @@
 import ArgumentParser
 import PushModel
 
-/// `sealbell config`.
-struct ConfigCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "config", abstract: "Makes, checks and shows the configuration.",
-        subcommands: [ConfigInitCommand.self, ConfigCheckCommand.self, ConfigShowCommand.self])
-}
-
 /// `[FILE]`, which configuration to read and how, and `--json`.
 struct ConfigurationReading: ParsableArguments {
     @Argument(help: "The configuration file; the same as --config.")
