@@ -63,7 +63,7 @@ package struct AdminFace: HTTPFace {
         Page.allCases.map { HTTPRoute(.exact($0.path), bodyLimitBytes: 0, tag: $0.rawValue) }
             + calls.enumerated().map { index, call in
                 HTTPRoute(
-                    .exact(call.path), bodyLimitBytes: call.changes ? AdminCall.bodyLimitBytes : 0,
+                    .exact(call.path), bodyLimitBytes: call.takesBody ? AdminCall.bodyLimitBytes : 0,
                     tag: Page.allCases.count + index)
             }
     }

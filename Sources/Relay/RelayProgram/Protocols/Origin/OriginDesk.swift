@@ -40,13 +40,13 @@ struct OriginDesk: Sendable {
     var calls: [AdminCall] {
         [
             call(.signUp) { house, inbound throws(DeskRefusal) in try await signUp(house, inbound) },
-            call(.realms, changes: false) { house, _ throws(DeskRefusal) in realms(house) },
+            call(.realms, takesBody: false) { house, _ throws(DeskRefusal) in realms(house) },
             call(.addRealm) { house, inbound throws(DeskRefusal) in try await addRealm(house, inbound) },
             call(.setRealm) { house, inbound throws(DeskRefusal) in try await setRealm(house, inbound) },
             call(.removeRealm) { house, inbound throws(DeskRefusal) in
                 try await removeRealm(house, inbound)
             },
-            call(.users, changes: false) { house, inbound throws(DeskRefusal) in
+            call(.users, takesBody: false) { house, inbound throws(DeskRefusal) in
                 try await users(house, inbound)
             },
             call(.addUser) { house, inbound throws(DeskRefusal) in try await addUser(house, inbound) },
@@ -65,18 +65,18 @@ struct OriginDesk: Sendable {
             call(.retry) { house, _ throws(DeskRefusal) in
                 JSONWriter.object { $0.member("owed", house.retryRegistrations()) }
             },
-            call(.status, changes: false) { house, _ throws(DeskRefusal) in try await status(house) },
-            call(.notification, changes: false) { house, inbound throws(DeskRefusal) in
+            call(.status, takesBody: false) { house, _ throws(DeskRefusal) in try await status(house) },
+            call(.notification, takesBody: false) { house, inbound throws(DeskRefusal) in
                 try await notification(house, inbound)
             }
         ]
     }
 
     private func call(
-        _ path: Path, changes: Bool = true,
+        _ path: Path, takesBody: Bool = true,
         _ answer: @escaping @Sendable (OriginHouse, HTTPInbound) async throws(DeskRefusal) -> [UInt8]
     ) -> AdminCall {
-        .desk(path.rawValue, changes: changes) { inbound throws(DeskRefusal) in
+        .desk(path.rawValue, takesBody: takesBody) { inbound throws(DeskRefusal) in
             try await answer(try house(), inbound)
         }
     }

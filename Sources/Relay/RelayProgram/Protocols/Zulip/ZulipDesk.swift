@@ -19,11 +19,11 @@ struct ZulipDesk: Sendable {
 
     var calls: [AdminCall] {
         [
-            .desk(Self.realmPath, changes: false, whyRealm),
-            .desk(Self.devicePath, changes: false, whyDevice),
-            .desk(Self.forgetRealmPath, changes: true, forgetRealm),
-            .desk(Self.forgetDevicePath, changes: true, forgetDevice),
-            .desk(Self.keysPath, changes: false, keys)
+            .desk(Self.realmPath, takesBody: false, whyRealm),
+            .desk(Self.devicePath, takesBody: false, whyDevice),
+            .desk(Self.forgetRealmPath, takesBody: true, forgetRealm),
+            .desk(Self.forgetDevicePath, takesBody: true, forgetDevice),
+            .desk(Self.keysPath, takesBody: false, keys)
         ]
     }
 

@@ -14,8 +14,8 @@ struct ClockDesk: Sendable {
 
     var calls: [AdminCall] {
         [
-            .desk(Self.path, changes: false) { _ throws(DeskRefusal) in Self.answer(clock.now) },
-            .desk(Self.trustPath, changes: true) { _ throws(DeskRefusal) in
+            .desk(Self.path, takesBody: false) { _ throws(DeskRefusal) in Self.answer(clock.now) },
+            .desk(Self.trustPath, takesBody: true) { _ throws(DeskRefusal) in
                 Self.answer(try await stored { () throws(StoreError) in try await clock.trust() })
             }
         ]

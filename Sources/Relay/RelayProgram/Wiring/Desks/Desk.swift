@@ -22,10 +22,10 @@ enum DeskRefusal: Error {
 extension AdminCall {
     /// A call whose answer is JSON, or a refusal's sentence.
     static func desk(
-        _ path: String, changes: Bool,
+        _ path: String, takesBody: Bool,
         _ answer: @escaping @Sendable (HTTPInbound) async throws(DeskRefusal) -> [UInt8]
     ) -> AdminCall {
-        AdminCall(path, changes: changes) { inbound in
+        AdminCall(path, takesBody: takesBody) { inbound in
             do throws(DeskRefusal) {
                 return HTTPOutbound(200, .json, try await answer(inbound))
             } catch {
@@ -40,7 +40,7 @@ extension AdminCall {
     static func statistics<Instance: CountingInstance>(
         _ path: String, of _: Instance.Type, _ instances: DeskInstances
     ) -> AdminCall {
-        .desk(path, changes: false) { inbound throws(DeskRefusal) in
+        .desk(path, takesBody: false) { inbound throws(DeskRefusal) in
             let instance = try instances.part(inbound.members["instance"]) { $0 as? Instance }.part
             return JSONWriter.object { json in
                 json.member("instance", instance.name.text)

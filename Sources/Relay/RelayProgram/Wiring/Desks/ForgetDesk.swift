@@ -21,8 +21,8 @@ struct ForgetDesk: Sendable {
 
     var calls: [AdminCall] {
         [
-            .desk(Self.originPath, changes: true, forgetOrigin),
-            .desk(Self.addressPath, changes: true, forgetAddress)
+            .desk(Self.originPath, takesBody: true, forgetOrigin),
+            .desk(Self.addressPath, takesBody: true, forgetAddress)
         ]
     }
 

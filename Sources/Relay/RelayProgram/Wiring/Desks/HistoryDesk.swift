@@ -25,7 +25,7 @@ struct HistoryDesk: Sendable {
     let codes: CodeSearch
 
     var calls: [AdminCall] {
-        [.desk(Self.path, changes: true) { inbound throws(DeskRefusal) in try await why(inbound) }]
+        [.desk(Self.path, takesBody: true) { inbound throws(DeskRefusal) in try await why(inbound) }]
     }
 
     /// What a body asks for.

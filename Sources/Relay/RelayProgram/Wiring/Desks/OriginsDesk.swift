@@ -28,16 +28,17 @@ struct OriginsDesk: Sendable {
 
     var calls: [AdminCall] {
         [
-            .desk(Self.listPath, changes: false, list),
-            .desk(Self.invitationsPath, changes: false, invitations),
-            .desk(Self.invitePath, changes: true, invite), .desk(Self.uninvitePath, changes: true, uninvite),
-            .desk(Self.suspendPath, changes: true) { inbound throws(DeskRefusal) in
+            .desk(Self.listPath, takesBody: false, list),
+            .desk(Self.invitationsPath, takesBody: false, invitations),
+            .desk(Self.invitePath, takesBody: true, invite),
+            .desk(Self.uninvitePath, takesBody: true, uninvite),
+            .desk(Self.suspendPath, takesBody: true) { inbound throws(DeskRefusal) in
                 try await set(suspended: true, inbound)
             },
-            .desk(Self.resumePath, changes: true) { inbound throws(DeskRefusal) in
+            .desk(Self.resumePath, takesBody: true) { inbound throws(DeskRefusal) in
                 try await set(suspended: false, inbound)
             },
-            .desk(Self.quotaPath, changes: true, setQuota)
+            .desk(Self.quotaPath, takesBody: true, setQuota)
         ]
     }
 

@@ -15,8 +15,8 @@ struct SealKeyDesk: Sendable {
 
     var calls: [AdminCall] {
         [
-            .desk(Self.path, changes: false) { _ throws(DeskRefusal) in status() },
-            .desk(Self.releasePath, changes: true, release)
+            .desk(Self.path, takesBody: false) { _ throws(DeskRefusal) in status() },
+            .desk(Self.releasePath, takesBody: true, release)
         ]
     }
 

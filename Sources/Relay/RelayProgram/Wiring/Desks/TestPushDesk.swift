@@ -17,7 +17,7 @@ struct TestPushDesk: Sendable {
     let delivery: DeliveryService
     let world: World
 
-    var calls: [AdminCall] { [.desk(Self.path, changes: true, send)] }
+    var calls: [AdminCall] { [.desk(Self.path, takesBody: true, send)] }
 
     private func send(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let order = try order(inbound)

@@ -16,7 +16,7 @@ struct WhyDesk: Sendable {
     let store: OpenStore
     let startedAt: UnixTime
 
-    var calls: [AdminCall] { [.desk(Self.path, changes: false, why)] }
+    var calls: [AdminCall] { [.desk(Self.path, takesBody: false, why)] }
 
     private func why(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         guard let reference = inbound.members["push"].flatMap({ PushID(text: $0.lowercased()) }) else {
