@@ -24,20 +24,11 @@ struct ConfigShowCommand: SealbellCommand {
             shell.out(try jsonText(Shown(file: configuration.file, values: values)))
         } else {
             let rows = record.all.map { entry in
-                [entry.path, entry.value, Self.place(entry.source, configuration.file)]
+                [entry.path, entry.value, entry.source.place(configuration.file)]
             }
             TextTable.lines(["KEY", "VALUE", "FROM"], rows, isStyled: shell.isStyled).forEach(shell.out)
         }
         return .done
-    }
-
-    private static func place(_ source: ConfigurationFault.Source, _ file: String?) -> String {
-        switch source {
-        case .file(let line): "\(file ?? "built-in sandbox"):\(line)"
-        case .builtIn: "default"
-        case .commandLine: "command line"
-        case .environment(let name): name
-        }
     }
 
     private struct Shown: Encodable {
@@ -57,8 +48,22 @@ struct ConfigShowCommand: SealbellCommand {
             if case .file(let line) = entry.source {
                 (source, self.line) = ("file", file == nil ? nil : line)
             } else {
-                (source, line) = (place(entry.source, file), nil)
+                (source, line) = (entry.source.place(file), nil)
             }
+        }
+    }
+}
+
+extension ConfigurationFault.Source {
+    /// Where a value came from, for a person.
+    ///
+    /// - Parameter file: the configuration's; `nil`: it is the built-in sandbox's.
+    func place(_ file: String?) -> String {
+        switch self {
+        case .file(let line): "\(file ?? "built-in sandbox"):\(line)"
+        case .builtIn: "default"
+        case .commandLine: "command line"
+        case .environment(let name): name
         }
     }
 }

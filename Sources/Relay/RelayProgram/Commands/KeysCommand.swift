@@ -9,7 +9,7 @@ struct KeysCommand: AsyncParsableCommand {
     )
 
     static func subcommands(_ hosting: Hosting) -> [any ParsableCommand.Type] {
-        [KeysNewCommand.self, KeysRotateStorageCommand.self]
+        [KeysNewCommand.self, KeysListCommand.self, KeysRotateStorageCommand.self]
             + hosting.protocols.flatMap { $0.commands.keyring }
     }
 }

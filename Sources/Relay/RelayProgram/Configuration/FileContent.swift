@@ -1,3 +1,4 @@
+import AtRest
 import NIOSSL
 import PushModel
 
@@ -19,6 +20,9 @@ struct FileContent: Sendable {
     var inSandbox = InSandbox.needed
     /// What is wrong with the file's bytes, or with the file of that path, as a sentence; `nil`: nothing.
     var fault: @Sendable (Secret, String) -> String? = { _, _ in nil }
+    /// What a list of keys shows of bytes without a fault, or of the file of that path; `nil` of it: they are
+    /// no such keys. `nil`: a list of keys leaves the file out.
+    var keys: (@Sendable (Secret, String) -> [ShownKey]?)?
 }
 
 extension FileContent: Hashable {
@@ -28,7 +32,12 @@ extension FileContent: Hashable {
 
 extension FileContent {
     /// Judged with the machine, where it is known whether the file may yet be made.
-    static let storageKeys = FileContent(words: "storage keys")
+    static let storageKeys = FileContent(
+        words: "storage keys",
+        keys: { _, path in
+            // What is wrong with it, `config check` says.
+            (try? KeyFile.read(path))?.seal.map { .number($0.number) }
+        })
 
     static let databasePassword = FileContent(words: "a password") { bytes, _ in
         bytes.trimmed.count > 0 ? nil : "It holds no password."

@@ -10,6 +10,8 @@ protocol HostedInstance: Sendable {
     var name: ConfiguredName { get }
     /// What apps and devices need to know of it, newest first.
     var publicKeys: [String] { get }
+    /// The same, and how often registrations use each.
+    func keysInForce() async throws(StoreError) -> [KeyInForce]
     /// Rows of the outcome table that its protocol reads differently (decision 0048).
     var override: (@Sendable (Answer) -> Outcome?)? { get }
     /// What listeners serve; `nil`: nothing, or ``faces``.
@@ -73,6 +75,9 @@ struct AccountPlaces: Sendable {
 }
 
 extension HostedInstance {
+    func keysInForce() async throws(StoreError) -> [KeyInForce] {
+        publicKeys.map { KeyInForce(publicKey: $0) }
+    }
     var override: (@Sendable (Answer) -> Outcome?)? { nil }
     var face: (any HTTPFace)? { nil }
     var faces: [any HTTPFace] { face.map { [$0] } ?? [] }

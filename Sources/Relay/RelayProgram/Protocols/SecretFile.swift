@@ -29,11 +29,19 @@ extension SecretFile {
         }
     }
 
-    static func content(_ words: StaticString, inSandbox: FileContent.InSandbox = .needed) -> FileContent {
-        FileContent(words: words, inSandbox: inSandbox) { bytes, _ in
-            do throws(Fault) { _ = try parse(bytes) } catch { return error.sentence }
-            return nil
-        }
+    /// - Parameter shown: what a list of keys may show of the file's value, which is nothing secret.
+    static func content(
+        _ words: StaticString, inSandbox: FileContent.InSandbox = .needed,
+        shown: @escaping @Sendable (Value) -> [ShownKey]
+    ) -> FileContent {
+        FileContent(
+            words: words, inSandbox: inSandbox,
+            fault: { bytes, _ in
+                do throws(Fault) { _ = try parse(bytes) } catch { return error.sentence }
+                return nil
+            },
+            // A file with a fault has been told of by that.
+            keys: { bytes, _ in (try? parse(bytes)).map(shown) })
     }
 }
 

@@ -76,7 +76,9 @@ enum NostrKeyFile: Secp256k1KeyFile {
 }
 
 extension FileContent {
-    static let nostrKey = NostrKeyFile.content("a Nostr key", inSandbox: .madeOnce)
+    static let nostrKey = NostrKeyFile.content("a Nostr key", inSandbox: .madeOnce) {
+        [.publicKey($0.publicKey.hex)]
+    }
 }
 
 extension InstanceReader {

@@ -38,7 +38,7 @@ extension InstanceConfiguration {
 }
 
 extension FileContent {
-    static let subscriptionKeys = SubscriptionKeysFile.content("subscription keys")
+    static let subscriptionKeys = SubscriptionKeysFile.content("subscription keys") { [.secrets($0.count)] }
 }
 
 extension InstanceReader {

@@ -49,5 +49,17 @@ extension InstanceConfiguration {
 }
 
 extension FileContent {
-    static let onionKey = SessionKeyFile.content("an onion key", inSandbox: .madeOnce)
+    static let onionKey = SessionKeyFile.content("an onion key", inSandbox: .madeOnce) {
+        [.publicKey(Hex.encode($0.publicKey))]
+    }
+    /// Which the relay makes.
+    static let coreKey = SessionKeyFile.content("a core key", inSandbox: .madeOnce) {
+        [.publicKey(Hex.encode($0.publicKey))]
+    }
+}
+
+extension SessionSettings: KeyMaking {
+    func madeKey(of instance: ConfiguredName, state: String) -> (content: FileContent, file: String) {
+        (.coreKey, SessionKeyFile.corePath(instance, state: state))
+    }
 }

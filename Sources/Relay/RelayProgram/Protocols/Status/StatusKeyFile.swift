@@ -25,5 +25,7 @@ enum StatusKeyFile: Secp256k1KeyFile {
 }
 
 extension FileContent {
-    static let statusKey = StatusKeyFile.content("a Status key", inSandbox: .madeOnce)
+    static let statusKey = StatusKeyFile.content("a Status key", inSandbox: .madeOnce) {
+        [.publicKey(StatusKeyFile.publicText($0.point))]
+    }
 }

@@ -4,16 +4,14 @@ import PushModel
 import WireFormats
 import ZulipPush
 
-/// The operator's calls about realms, their devices and the instance's keys at the admin listener:
+/// The operator's calls about realms and their devices at the admin listener:
 /// `GET /why/realm?realm=UUID&instance=NAME`, `GET /why/device?realm=UUID&token_id=ID` (or `&device_id=N`),
-/// `POST /forget/realm` and `/forget/device`, `GET /keys/zulip?instance=NAME`. Of keys the public halves
-/// alone; times are milliseconds of Unix time.
+/// `POST /forget/realm` and `/forget/device`. Times are milliseconds of Unix time.
 struct ZulipDesk: Sendable {
     static let realmPath = "/why/realm"
     static let devicePath = "/why/device"
     static let forgetRealmPath = "/forget/realm"
     static let forgetDevicePath = "/forget/device"
-    static let keysPath = "/keys/zulip"
 
     let instances: DeskInstances
 
@@ -22,8 +20,7 @@ struct ZulipDesk: Sendable {
             .desk(Self.realmPath, takesBody: false, whyRealm),
             .desk(Self.devicePath, takesBody: false, whyDevice),
             .desk(Self.forgetRealmPath, takesBody: true, forgetRealm),
-            .desk(Self.forgetDevicePath, takesBody: true, forgetDevice),
-            .desk(Self.keysPath, takesBody: false, keys)
+            .desk(Self.forgetDevicePath, takesBody: true, forgetDevice)
         ]
     }
 
@@ -119,27 +116,5 @@ struct ZulipDesk: Sendable {
                 "A device is named by realm, a UUID, and by token_id, 12 characters, or device_id, a number.")
         }
         return (realm, device)
-    }
-
-    // MARK: Keys
-
-    private func keys(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
-        let (name, instance) = try instances.part(inbound.members["instance"]) { $0 as? ZulipInstance }
-        let uses = try await stored { () throws(StoreError) in
-            try await instance.servers.uses(of: instance.publicKeys)
-        }
-        let now = instance.servers.now()
-        return JSONWriter.object { json in
-            json.member("instance", name.text)
-            json.objects("keys", uses) { use, json in
-                json.member("public_key", use.publicKey)
-                json.optional("since", use.since?.milliseconds)
-                json.member("recent", use.count(within: ZulipLimits.keyUseDays, of: now))
-                json.objects("days", use.days) { day, json in
-                    json.member("day", day.day.milliseconds)
-                    json.member("registrations", day.count)
-                }
-            }
-        }
     }
 }

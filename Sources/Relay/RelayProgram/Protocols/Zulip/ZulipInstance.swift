@@ -57,6 +57,18 @@ final class ZulipInstance: HostedInstance {
         return try await servers.sweep() > 0
     }
 
+    func keysInForce() async throws(StoreError) -> [KeyInForce] {
+        let now = servers.now()
+        return try await servers.uses(of: publicKeys).map { use in
+            KeyInForce(
+                publicKey: use.publicKey,
+                uses: KeyInForce.Uses(
+                    since: use.since, recent: use.count(within: ZulipLimits.keyUseDays, of: now),
+                    recentDays: ZulipLimits.keyUseDays,
+                    knownDays: ZulipLimits.keyUsesKept.components.seconds / 86_400, days: use.days))
+        }
+    }
+
     /// The index is the same over all instances.
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
         [servers.address(address, appID: appID)]

@@ -31,7 +31,7 @@ enum ZulipProtocol: HostedProtocol {
     }
     static var commands: ProtocolCommands {
         ProtocolCommands(
-            keys: [KeysNewZulipCommand.self], keyring: [KeysListCommand.self, KeysRetireCommand.self],
+            keys: [KeysNewZulipCommand.self], keyring: [KeysRetireCommand.self],
             why: [WhyRealmCommand.self, WhyDeviceCommand.self],
             forget: [ForgetRealmCommand.self, ForgetDeviceCommand.self],
             device: [DeviceZulipCommand.self])

@@ -3,6 +3,7 @@ import Delivery
 import HTTPIngress
 import Primitives
 import PushModel
+import WireFormats
 import ZulipPush
 
 /// What the keys of a Zulip instance say.
@@ -41,7 +42,9 @@ extension InstanceConfiguration {
 }
 
 extension FileContent {
-    static let bouncerKeys = BouncerKeysFile.content("bouncer keys", inSandbox: .madeOnce)
+    static let bouncerKeys = BouncerKeysFile.content("bouncer keys", inSandbox: .madeOnce) {
+        $0.map { .publicKey(Base64.text($0.publicKey)) }
+    }
 }
 
 extension InstanceReader {

@@ -33,6 +33,7 @@ struct AdminListener: Sendable {
         let instances = DeskInstances(hosted)
         let calls =
             OriginsDesk(instances).calls
+            + KeysDesk(instances: instances).calls
             + WhyDesk(trail: trail, store: store, startedAt: startedAt).calls
             + HistoryDesk(
                 instances: instances, configuration: configuration, store: store, history: history,

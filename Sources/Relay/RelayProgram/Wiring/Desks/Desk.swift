@@ -98,6 +98,17 @@ struct DeskInstances: Sendable {
         return reports
     }
 
+    /// The keys in force, of every instance or of one; empty where there is no such instance.
+    func keys(
+        at instance: String?
+    ) async throws(StoreError) -> [(instance: ConfiguredName, keys: [KeyInForce])] {
+        var found: [(instance: ConfiguredName, keys: [KeyInForce])] = []
+        for one in instances where instance == nil || one.name.text == instance {
+            found.append((one.name, try await one.keysInForce()))
+        }
+        return found
+    }
+
     /// Where registrations of an address would be found, over all instances.
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
         instances.flatMap { $0.indexes(ofAddress: address, appID: appID) }

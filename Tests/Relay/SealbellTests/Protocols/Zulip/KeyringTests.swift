@@ -34,10 +34,11 @@ struct KeyringTests {
                 for _ in 0..<3 { _ = try await relay.phone(.apns, of: server) }
                 let list = try await person.json("keys", "list")
                 let key = try #require(list["keys"]?[0])
-                #expect(key["public_key"]?.string == used && key["recent"]?.int64 == 3)
-                #expect(key["days"]?.array?.count == 1)
+                #expect(key["public_key"]?.string == used && key["uses"]?["recent"]?.int64 == 3)
+                #expect(key["uses"]?["days"]?.array?.count == 1 && key["from"]?.string == "the running relay")
                 let lines = await person.run("keys", "list").out
-                #expect(lines.first == used && lines.last?.contains("3 registrations in 30 days") == true)
+                #expect(lines.count == 3 && lines[1] == "  " + used, "\(lines)")
+                #expect(lines.last?.contains("3 registrations in 30 days") == true)
 
                 let config = try writeConfiguration(stage)
                 func retire(_ key: String, _ more: String...) async -> (status: Ending, said: String) {
@@ -50,6 +51,16 @@ struct KeyringTests {
                 let inUse = await retire(used)
                 #expect(inUse.status == .failed && inUse.said.contains("3 registrations used this key"))
                 #expect(try keys(stage).count == 2)
+                let both = try await person.json(
+                    "keys", "list", "--config", config, "--instance", "zulip-main")
+                let states = try #require(both["keys"]?.array).map { row in
+                    [row["public_key"], row["in_force"], row["uses"]?["recent"]].map {
+                        $0?.serialized() ?? []
+                    }
+                }
+                #expect(
+                    states.map { $0.map { String(decoding: $0, as: UTF8.self) } }
+                        == [["\"\(used)\"", "true", "3"], ["\"\(other)\"", "false", ""]])
                 #expect(await retire("AAAA").status == .failed)
                 let done = await retire(other)
                 #expect(done.status == .done, "\(done.said)")

@@ -2,43 +2,6 @@ import ArgumentParser
 import Primitives
 import PushModel
 import WireFormats
-import ZulipPush
-
-/// `sealbell keys list`.
-struct KeysListCommand: SealbellCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "list",
-        abstract: "Lists the bouncer's keys at a running relay: since when, and how often apps use each.",
-        discussion: """
-            A use is a registration of a device, a repeated one too; apps repeat theirs every 30 days. Days \
-            are of UTC, and known for 42 days; --json has each of them.
-            """)
-
-    @OptionGroup var place: InstanceOption
-    @OptionGroup var adminListener: AdminListenerOptions
-
-    func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await adminListener.keys(of: place, shell)
-        adminListener.show(answer, shell) { ($0["keys"]?.array ?? []).flatMap(Self.lines) }
-        return .done
-    }
-
-    private static func lines(_ key: JSONValue) -> [String] {
-        let since = key["since"]?.int64.map { "since \(day($0))" } ?? "new"
-        let last = key["days"]?.array?.last?["day"]?.int64
-        let uses =
-            last.map {
-                "\(key["recent"]?.int64 ?? 0) registrations in \(ZulipLimits.keyUseDays) days, "
-                    + "the last on \(day($0))"
-            } ?? "no registration in 42 days"
-        return [key["public_key"]?.string ?? "", "  in the file \(since); \(uses)"]
-    }
-
-    /// `2026-06-10`
-    static func day(_ milliseconds: Int64) -> Substring {
-        timestamp(UnixTime(milliseconds: milliseconds)).prefix(10)
-    }
-}
 
 /// `sealbell keys retire PUBLIC_KEY`.
 struct KeysRetireCommand: SealbellCommand {
@@ -88,26 +51,18 @@ struct KeysRetireCommand: SealbellCommand {
     private func recentUses(_ shell: Shell) async throws(CommandFailure) -> Int64? {
         let answer: JSONValue
         do throws(CommandFailure) {
-            answer = try await adminListener.keys(of: place, shell)
+            let query = [(name: "instance", value: place.instance)]
+            answer = try await adminListener.ask(KeysDesk.path, query: query, shell)
         } catch {
             if anyway { return nil }
             throw error
         }
-        let key = answer["keys"]?.array?.first { $0["public_key"]?.string == publicKey }
-        let recent = key?["recent"]?.int64 ?? 0
-        guard recent > 0, !anyway else { return recent }
-        let last = key?["days"]?.array?.last?["day"]?.int64.map { KeysListCommand.day($0) } ?? ""
+        let uses = RunningKeys(answer).keys.first { $0.publicKey == publicKey }?.uses
+        guard let uses, uses.recent > 0, !anyway else { return uses?.recent ?? 0 }
+        let last = uses.days.last.map { RunningKeys.Uses.day($0.day) } ?? ""
         throw CommandFailure(
             .failed,
-            "\(recent) registrations used this key in the last \(ZulipLimits.keyUseDays) days, the last on "
+            "\(uses.recent) registrations used this key in the last \(uses.recentDays) days, the last on "
                 + "\(last): their apps could not register any more. Wait, or say --anyway.")
-    }
-}
-
-extension AdminListenerOptions {
-    fileprivate func keys(
-        of place: InstanceOption, _ shell: Shell
-    ) async throws(CommandFailure) -> JSONValue {
-        try await ask(ZulipDesk.keysPath, query: [("instance", place.instance)], shell)
     }
 }
