@@ -80,6 +80,35 @@ struct ControlTests {
         await control.stop()
         await stage.simulator.stop()
     }
+
+    @Test("A message is taken for an account, and the answer says how many were told; nothing else is taken")
+    func messages() async throws {
+        let network = SessionNetworkSimulator(world: .live)
+        try await network.start()
+        let control = SimulatorControl(
+            [], posts: [network.post], eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+        let port = try await control.start()
+        func write(_ body: String, at path: String = "/session/messages") async throws -> LocalCall.Answer {
+            try await PlainClient.ask(port: port, trusting: nil, .POST, path, body: Array(body.utf8))
+        }
+        let account = "05" + String(repeating: "a1", count: 32)
+        let taken = try await write(#"{"account": "\#(account)", "data": "c2VlIHlvdQ=="}"#)
+        #expect(taken.status == 200 && taken.text == #"{"told":0}"#, "nobody watches")
+        for body in [
+            "", "[]", #"{"account": "\#(account)"}"#, #"{"account": "\#(account)", "data": "c2Vl!"}"#,
+            #"{"account": "\#(account)a1", "data": ""}"#, #"{"account": "x", "data": ""}"#
+        ] {
+            let refused = try await write(body)
+            #expect(refused.status == 400 && refused.text == #"{"error":"knobNotKnown"}"#, "\(body)")
+        }
+        #expect(try await write("{}", at: "/waku/messages").status == 404)
+        #expect(try await write("{}", at: "/session/knobs").status == 404)
+        await network.stop()
+        // A network that has ended tells nobody, and answers.
+        let late = try await write(#"{"account": "\#(account)", "data": ""}"#)
+        #expect(late.text == #"{"told":0}"#)
+        await control.stop()
+    }
 }
 
 @Suite("Answers in the place of a judgement", .timeLimit(.minutes(30)))

@@ -1,5 +1,6 @@
 import PushModel
 import PushTesting
+import Simulators
 import WebClient
 
 @testable import RelayProgram
@@ -38,6 +39,20 @@ struct CommandRun: Sendable {
         shell.input = { limit in Secret(Array(input.utf8.prefix(limit))) }
         let status = await Sealbell.run(words, shell)
         return CommandRun(status: status, out: out.all, err: err.all, lines: lines.all)
+    }
+}
+
+extension RunningRelay {
+    /// Writes what a relay between simulators says of itself into its state directory.
+    ///
+    /// - Returns: that directory.
+    func sandboxFile() throws -> String {
+        var urls = urls
+        urls["sandbox-control"] = stage.sandbox.control.port.map { "http://127.0.0.1:\($0)" }
+        try RunFile(
+            urls: urls, ca: nil, publicKeys: relay.publicKeys, apps: ["acme": ["org.acme.chat"]]
+        ).write(state: stage.state)
+        return stage.state
     }
 }
 

@@ -15,18 +15,25 @@ public import ServiceLifecycle
 ///   "expired" | "unknown", "sinceMilliseconds", "isOnline"}`.
 /// - `POST /<name>/keys`: an array of `{"keyID", "environments": ["production" | "sandbox"]}`, or
 ///   `{"keyID", "isRevoked": true}`.
+///
+/// A network that carries messages itself is written to by `POST /<name>/messages`; the answer is
+/// `{"told": N}`, to how many connections the network told it.
 public final class SimulatorControl: Service {
     private let listener: SimulatorListener
     private let wantedPort: Int
     private let simulators: [String: any SteeredSimulator]
+    private let posts: [String: SimulatedPost]
 
     /// - Parameters:
     ///   - simulators: no two may have the same name.
+    ///   - posts: networks that are written to; as above.
     ///   - port: 0 for any free one.
     package init(
-        _ simulators: [any SteeredSimulator], port: Int = 0, eventLoopGroup: any EventLoopGroup
+        _ simulators: [any SteeredSimulator], posts: [SimulatedPost] = [], port: Int = 0,
+        eventLoopGroup: any EventLoopGroup
     ) {
         self.simulators = Dictionary(simulators.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
+        self.posts = Dictionary(posts.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         wantedPort = port
         listener = SimulatorListener(group: eventLoopGroup)
     }
@@ -38,11 +45,11 @@ public final class SimulatorControl: Service {
     @discardableResult
     public func start() async throws(SimulatorError) -> Int {
         guard listener.port == nil else { throw SimulatorError(.alreadyStarted) }
-        let simulators = simulators
+        let (simulators, posts) = (simulators, posts)
         return try await listener.start(host: "127.0.0.1", port: wantedPort) { channel in
             try channel.pipeline.syncOperations.configureHTTPServerPipeline()
             try channel.pipeline.syncOperations.addHandler(
-                PlainConnection(judge: ControlJudge(simulators), board: nil, world: .live))
+                PlainConnection(judge: ControlJudge(simulators, posts), board: nil, world: .live))
         }
     }
 
@@ -68,21 +75,49 @@ private final class ControlJudge: ConnectionJudge {
     private static let page = 4096
 
     private let simulators: [String: any SteeredSimulator]
-    init(_ simulators: [String: any SteeredSimulator]) { self.simulators = simulators }
+    private let posts: [String: SimulatedPost]
 
-    func judge(_ request: SimulatedRequest) -> SimulatedAnswer {
+    init(_ simulators: [String: any SteeredSimulator], _ posts: [String: SimulatedPost]) {
+        (self.simulators, self.posts) = (simulators, posts)
+    }
+
+    private static func isPost(_ request: SimulatedRequest) -> Bool {
+        request[.method]?.elementsEqual("POST".utf8) ?? false
+    }
+
+    private static func target(_ request: SimulatedRequest) -> (path: [String], query: Substring) {
         let target = String(decoding: request[.path] ?? [], as: UTF8.self)
         let halves = target.split(separator: "?", maxSplits: 1)
-        let path = (halves.first ?? "").split(separator: "/").map(String.init)
+        return ((halves.first ?? "").split(separator: "/").map(String.init), halves.dropFirst().first ?? "")
+    }
+
+    func later(_ request: SimulatedRequest, on loop: any EventLoop) -> EventLoopFuture<SimulatedAnswer>? {
+        let path = Self.target(request).path
+        guard Self.isPost(request), path.count == 2, path[1] == "messages", let post = posts[path[0]] else {
+            return nil
+        }
+        let promise = loop.makePromise(of: SimulatedAnswer.self)
+        do throws(SimulatorError) {
+            try post.take(try Self.body(request)) { told in
+                promise.succeed(Self.answer(200, ["told": .number(told)]))
+            }
+        } catch {
+            promise.succeed(Self.answer(400, ["error": .string(error.codeText)]))
+        }
+        return promise.futureResult
+    }
+
+    func judge(_ request: SimulatedRequest) -> SimulatedAnswer {
+        let (path, query) = Self.target(request)
         guard path.count == 2, let simulator = simulators[path[0]] else {
             return Self.answer(404, ["error": "notFound"])
         }
-        let isPost = request[.method]?.elementsEqual("POST".utf8) ?? false
+        let isPost = Self.isPost(request)
         do throws(SimulatorError) {
             switch (isPost, path[1]) {
             case (false, "counters"): return Self.answer(200, Self.counters(simulator))
             case (false, "deliveries"):
-                return Self.answer(200, Self.deliveries(simulator, halves.count > 1 ? halves[1] : ""))
+                return Self.answer(200, Self.deliveries(simulator, query))
             case (true, "knobs"): try Self.turn(simulator, try Self.body(request))
             case (true, "devices"):
                 let tree = try Self.body(request)

@@ -14,12 +14,14 @@ import Synchronization
 /// ```
 package final class SessionNetworkSimulator: Service {
     private let configuration: SessionNetworkConfiguration
-    private let thread: SessionNetworkThread?
+    let world: World
+    let thread: SessionNetworkThread?
     private let readers = NoteReaders<SessionNote>(ahead: 65_536)
     private let endpoint = Mutex<String?>(nil)
 
     package init(_ configuration: SessionNetworkConfiguration = .init(), world: World) {
         self.configuration = configuration
+        self.world = world
         thread = SessionNetworkThread(configuration, world: world)
     }
 

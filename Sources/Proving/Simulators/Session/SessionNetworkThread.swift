@@ -304,14 +304,19 @@ final class SessionNetworkThread: @unchecked Sendable {
 
     func turnDaemon(_ change: (inout ChainDaemonKnobs) -> Void) { change(&chain.knobs) }
 
-    func store(_ notice: StorageNotice) {
+    /// - Returns: to how many connections it was told.
+    @discardableResult
+    func store(_ notice: StorageNotice) -> Int {
         let map = SwarmMap(servers.compactMap(\.swarm))
         let swarm = map.swarm(of: notice.account.swarmPoint)
+        var told = 0
         for index in servers.indices where servers[index].swarm == swarm {
             for (client, body) in servers[index].told(notice, at: world.instant()) {
                 send(Self.first + UInt64(index), client, [Array("notify.message".utf8), body])
+                told += 1
             }
         }
+        return told
     }
 
     func restart(_ node: Int) {

@@ -58,6 +58,9 @@ final class PlainConnection: ChannelInboundHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
     private func answer(_ context: ChannelHandlerContext) {
+        if let later = judge.later(request, on: context.eventLoop) {
+            return later.assumeIsolated().whenSuccess { self.send($0, context) }
+        }
         let answer = judge.judge(request)
         let delay = max(answer.delay, board?.knobs.answerDelay.draw(world.random()) ?? .zero)
         guard delay > .zero else { return send(answer, context) }

@@ -1,3 +1,5 @@
+import NIOCore
+
 /// A request for a simulator to judge: the known fields, each as a range of one byte buffer, and the body.
 ///
 /// It is a class so that a connection can reuse it; it belongs to one event loop (or to one test).
@@ -148,10 +150,15 @@ package struct SimulatedAnswer: Sendable, Equatable {
 /// loop; shared state is behind a lock of the service.
 protocol ConnectionJudge: AnyObject {
     func judge(_ request: SimulatedRequest) -> SimulatedAnswer
+    /// An answer that is not there at once; `nil`: ``judge(_:)`` has it. It does not fail.
+    func later(_ request: SimulatedRequest, on loop: any EventLoop) -> EventLoopFuture<SimulatedAnswer>?
     /// Whether it is a request for a push: prepared answers are for pushes only.
     func isPush(_ request: SimulatedRequest) -> Bool
 }
 
 extension ConnectionJudge {
+    func later(_ request: SimulatedRequest, on loop: any EventLoop) -> EventLoopFuture<SimulatedAnswer>? {
+        nil
+    }
     func isPush(_ request: SimulatedRequest) -> Bool { true }
 }

@@ -19,6 +19,12 @@ extension SandboxServer {
 protocol SandboxPeer: SandboxServer {
     /// Points an instance of the protocol at it; leaves others as they are.
     func point(_ instance: inout InstanceConfiguration)
+    /// Where somebody writes to accounts of its network; `nil`: messages come to it in another way.
+    var post: SimulatedPost? { get }
+}
+
+extension SandboxPeer {
+    var post: SimulatedPost? { nil }
 }
 
 /// What a sandbox gives to those who stand in it.

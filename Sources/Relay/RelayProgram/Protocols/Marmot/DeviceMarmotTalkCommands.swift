@@ -154,21 +154,20 @@ struct DeviceOpenMarmotCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "open", abstract: "Does what a woken phone does: it fetches.",
         discussion: """
-            Reads the push from standard input, or from --file, as a push service delivered it. There is \
-            nothing in it to open; what carries more than a wake is refused. Then prints what is new in the \
+            Reads the push from standard input, or from --file, as a push service delivered it, or from \
+            --sandbox. There is nothing in it to open; what carries more than a wake is refused. Then prints what is new in the \
             phone's groups.
             """)
 
-    @Option(help: ArgumentHelp("The file that holds the push.", valueName: "file"))
-    var file: String?
-
+    @OptionGroup var delivery: KitDelivery
     @OptionGroup var place: PlayedMarmotOptions
 
     private static let pushBytes = 8 << 10
 
     func run(_ shell: Shell) async throws -> Ending {
         var talk = try place.talk(shell)
-        let body = try shell.content(of: file, orInputOf: Self.pushBytes)
+        let body = try await delivery.body(
+            Self.pushBytes, for: talk.phone.token, isApple: talk.phone.service != .fcm, shell)
         do throws(DeviceError) {
             _ = try talk.phone.device(in: nil).open(try Self.delivered(body), at: shell.world.now())
         } catch {

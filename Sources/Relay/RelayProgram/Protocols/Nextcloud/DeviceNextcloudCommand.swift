@@ -181,16 +181,21 @@ struct DeviceOpenCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "open", abstract: "Verifies and opens a push that reached the device.",
         discussion: """
-            Reads the push from standard input as a push service delivered it: JSON with subject and \
-            signature, beside aps or in data. Prints what it says.
+            Reads the push from standard input, or from --file, as a push service delivered it: JSON with \
+            subject and signature, beside aps or in data. With --sandbox it fetches the push from there. \
+            Prints what it says.
             """)
 
+    @OptionGroup var delivery: KitDelivery
     @OptionGroup var place: PlayedDeviceOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let device = try PlayedDevice(file: place.path(shell)).device()
+        let played = try PlayedDevice(file: place.path(shell))
+        let device = try played.device()
+        let body = try await delivery.body(
+            PlayedDevice.limitBytes, for: played.token, isApple: played.kind.isApple, shell)
         let opened = try orFail { () throws(DeviceError) in
-            try device.open(Delivered(json: shell.input(PlayedDevice.limitBytes)), at: shell.world.now())
+            try device.open(Delivered(json: body), at: shell.world.now())
         }
         shell.out(Self.text(opened))
         return .done

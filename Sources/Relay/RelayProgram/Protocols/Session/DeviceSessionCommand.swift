@@ -3,12 +3,14 @@ import PushModel
 import SessionPush
 import WireFormats
 
-/// `sealbell device session`: a phone of Session with an account of its own, on the command line.
+/// `sealbell device session`: a phone of Session with an account of its own, on the command line,
+/// and whoever writes to it in a sandbox.
 struct DeviceSessionCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "session", abstract: "Plays a phone of Session.",
         subcommands: [
-            DeviceSubscribeCommand.self, DeviceUnsubscribeCommand.self, DeviceOpenSessionCommand.self
+            DeviceSubscribeCommand.self, DeviceUnsubscribeCommand.self, DeviceSendSessionCommand.self,
+            DeviceOpenSessionCommand.self
         ])
 }
 
@@ -193,18 +195,17 @@ struct DeviceOpenSessionCommand: SealbellCommand {
         commandName: "open", abstract: "Opens a push that reached the phone.",
         discussion: """
             Reads the push from standard input, or from --file, as a push service delivered it: JSON with \
-            enc_payload and spns. Prints what it says, and the message in base64, which its sender has \
+            enc_payload and spns. With --sandbox it fetches the push from there. Prints what it says, and the message in base64, which its sender has \
             encrypted once more.
             """)
 
-    @Option(help: ArgumentHelp("The file that holds the push.", valueName: "file"))
-    var file: String?
-
+    @OptionGroup var delivery: KitDelivery
     @OptionGroup var place: PlayedPhoneOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         let phone = try PlayedPhone(file: place.path(shell))
-        let body = try shell.content(of: file, orInputOf: PlayedPhone.limitBytes)
+        let body = try await delivery.body(
+            PlayedPhone.limitBytes, for: phone.token, isApple: phone.service.isApple, shell)
         let device = try place.device(phone, shell).device
         let opened = try orFail { () throws(DeviceError) in
             try device.open(Delivered(json: body), at: shell.world.now())

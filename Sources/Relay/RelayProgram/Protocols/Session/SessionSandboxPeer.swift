@@ -12,6 +12,8 @@ struct SessionSandboxPeer: SandboxPeer {
 
     var urls: [String: String] { network.daemonEndpoint.map { ["sandbox-oxend": $0] } ?? [:] }
 
+    var post: SimulatedPost? { network.post }
+
     func point(_ instance: inout InstanceConfiguration) {
         guard var settings = instance.session, settings.oxend == nil else { return }
         settings.oxend = network.daemonEndpoint.flatMap { OxendAddress($0) }

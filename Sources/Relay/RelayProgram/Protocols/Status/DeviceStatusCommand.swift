@@ -249,18 +249,18 @@ struct DeviceOpenStatusCommand: SealbellCommand {
         commandName: "open", abstract: "Opens a push that reached the phone.",
         discussion: """
             Reads the push from standard input, or from --file, as a push service delivered it: JSON with \
-            encryptedMessage, chatId and publicKey, or with message, chat_id and installation_ids. Prints \
-            what it says, and the text that the sender has put in.
+            encryptedMessage, chatId and publicKey, or with message, chat_id and installation_ids. With \
+            --sandbox it fetches the push from there. Prints what it says, and the text that the sender has \
+            put in.
             """)
 
-    @Option(help: ArgumentHelp("The file that holds the push.", valueName: "file"))
-    var file: String?
-
+    @OptionGroup var delivery: KitDelivery
     @OptionGroup var place: PlayedMemberOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         let member = try PlayedMember(file: place.path(shell))
-        let body = try shell.content(of: file, orInputOf: PlayedMember.limitBytes)
+        let body = try await delivery.body(
+            PlayedMember.limitBytes, for: member.token, isApple: member.service == .apns, shell)
         let delivered = try orFail { () throws(DeviceError) in try Delivered(json: body) }
         do {
             var device = try member.phone(isToOpen: true)

@@ -38,7 +38,8 @@ extension Sandbox {
         for spoken in hosting.protocols {
             if let peer = try await spoken.sandboxPeer(on: context) { peers.append(peer) }
         }
-        let control = SimulatorControl(services.flatMap { $0.simulators }, eventLoopGroup: group)
+        let control = SimulatorControl(
+            services.flatMap { $0.simulators }, posts: peers.compactMap(\.post), eventLoopGroup: group)
         try await control.start()
         for instance in configuration.instances { try instance.settings.makeSandboxKeys() }
         let sandbox = Sandbox(

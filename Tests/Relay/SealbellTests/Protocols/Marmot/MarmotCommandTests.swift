@@ -64,6 +64,8 @@ struct MarmotCommandTests {
             #expect(opened.out.first == "woken")
             #expect(opened.out.last?.hasSuffix(": see you at nine") == true)
             #expect(await alice.run("open", input: push).out == ["woken", "nothing new"])
+            let fetched = await alice.run("open", "--sandbox", try running.sandboxFile())
+            #expect(fetched.out == ["woken", "nothing new"], "\(fetched.err)")
 
             let listed = await alice.run("groups")
             #expect(listed.out.count == 3 && listed.out[0].hasSuffix(": 2 members"))

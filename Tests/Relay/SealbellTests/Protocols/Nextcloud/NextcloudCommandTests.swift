@@ -79,6 +79,13 @@ struct NextcloudCommandTests {
                 let push = String(decoding: delivery.body, as: UTF8.self)
                 let opened = await person.run("open", input: push)
                 #expect(opened.out == ["alert: nid 7, app spreed, type chat, id t0k3n, “see you”"])
+                let directory = try relay.sandboxFile()
+                #expect(await person.run("open", "--sandbox", directory).out == opened.out)
+                try writeFile(person.folder.path + "/push", delivery.body, replacing: true)
+                #expect(await person.run("open", "--file", "push").out == opened.out)
+                let both = await person.run("open", "--file", "push", "--sandbox", directory)
+                #expect(both.status == .usage && both.out.isEmpty)
+                #expect(await person.run("open", "--sandbox", ".").status == .unavailable)
                 let foreign = await person.run(
                     "open", input: #"{"subject":"AAAA","signature":"AAAA"}"#)
                 #expect(foreign.status == .failed && foreign.out.isEmpty)

@@ -65,6 +65,38 @@ struct SessionCommandTests {
         }
     }
 
+    @Test(
+        "Whoever writes in a sandbox is heard by the relay, and the phone fetches from there and opens",
+        arguments: [SessionService.apns, .firebase])
+    func sandbox(_ service: SessionService) async throws {
+        try await RelayStage.running(RelayStage.session()) { relay in
+            let (person, directory) = (try CommandPerson("session"), try relay.sandboxFile())
+            let subscribed = await person.run(
+                "subscribe", "--server", relay.urls["public"] ?? "", "--service", service.rawValue)
+            #expect(subscribed.err == [])
+            let account = try #require(subscribed.out.first?.split(separator: " ").last.map(String.init))
+            func send(_ account: String, _ text: String) async -> CommandRun {
+                await .of(
+                    ["device", "session", "send", "--to", account, "--sandbox", directory],
+                    in: person.folder.path, input: text)
+            }
+            let sent = await send(account, "see you")
+            #expect(sent.out == ["stored, and told to the push server"] && sent.status == .done)
+            let opened = await person.run("open", "--sandbox", directory)
+            #expect(opened.out.count == 2 && opened.out.last == Base64.text(Array("see you".utf8)))
+            let push = try #require(opened.out.first)
+            // The same text once more is another message.
+            #expect(await send(account, "see you").status == .done)
+            try await asked(for: "the second push") {
+                let again = await person.run("open", "--sandbox", directory)
+                return again.out.count == 2 && again.out.first != push
+            }
+            #expect(await send("05ad", "see you").status == .usage)
+            let long = await send(account, String(repeating: "a", count: 2_049))
+            #expect(long.status == .usage && long.out.isEmpty)
+        }
+    }
+
     @Test("Another phone's push, and what is no push, are not opened")
     func foreign() async throws {
         try await RelayStage.running(RelayStage.session()) { relay in

@@ -39,6 +39,8 @@ struct StatusCommandTests {
             let opened = await bob.run("open", input: push)
             #expect(opened.out.last == "see you at nine" && opened.out.count == 2)
             #expect(await bob.run("open", input: push).out == ["ignored: it came before"])
+            let fetched = await bob.run("open", "--sandbox", try relay.sandboxFile())
+            #expect(fetched.out == ["ignored: it came before"], "\(fetched.err)")
             #expect(await alice.run("open", input: push).out == ["ignored: for another account"])
             let gone = await bob.run("unregister")
             #expect(gone.out == ["server \(server.prefix(12)): unregistered"])

@@ -20,13 +20,7 @@ struct ZulipPerson {
     init(_ running: RunningOrigin, key: String) throws {
         try self.init()
         try put(key + "\n", at: "key")
-        let stage = running.relay.stage
-        var urls = running.relay.urls
-        urls["sandbox-control"] = stage.sandbox.control.port.map { "http://127.0.0.1:\($0)" }
-        try RunFile(
-            urls: urls, ca: nil, publicKeys: running.relay.relay.publicKeys,
-            apps: ["acme": ["org.acme.chat"]]
-        ).write(state: stage.state)
+        _ = try running.relay.sandboxFile()
     }
 
     var state: String { person.state }

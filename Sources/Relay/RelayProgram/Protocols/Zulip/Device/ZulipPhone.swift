@@ -279,7 +279,8 @@ actor ZulipPhone {
         _ sandbox: SandboxDeliveries
     ) async throws(CommandFailure) -> (opened: Int, others: Int) {
         var seen = played.seen
-        let bodies = try await sandbox.read(for: played, &seen)
+        let bodies = try await sandbox.read(
+            for: played.token, isApple: played.service == .apns, &seen)
         guard seen != played.seen else { return (0, 0) }
         played.seen = seen
         try keep()

@@ -1,41 +1,59 @@
 import PushModel
 import WebClient
 import WireFormats
-import ZulipPush
 
 /// What the simulated push services of a running sandbox accepted for one phone.
 struct SandboxDeliveries: Sendable {
     private let name: String
     private let control: LocalCall
     private let directory: String
+    private let shell: Shell
 
     /// Of one page: each delivery has a body of 4 KiB.
     private static let page = 200
+    /// Between two looks at what was delivered.
+    private static let pause = Duration.milliseconds(100)
 
     /// - Parameter directory: the sandbox's state directory.
     /// - Throws: `CommandFailure` where no sandbox serves from there.
     init(_ directory: String, _ shell: Shell) throws(CommandFailure) {
         let file = try SandboxFacts.find(directory)
-        guard let url = file.urls["sandbox-control"],
-            let control = LocalCall(url: url, deadline: shell.patience)
-        else {
-            throw CommandFailure(.failed, "The relay that serves from \(directory) is no sandbox.")
-        }
+        control = try SandboxFacts.control(file, directory, shell)
         self.directory = directory
-        self.control = control
+        self.shell = shell
         name = "\(file.pid).\(file.pidStart)"
+    }
+
+    /// The last one for a phone; waited for, for as long as the shell is patient, where there is none yet.
+    ///
+    /// - Parameters: as of ``read(for:isApple:_:)``.
+    /// - Throws: `CommandFailure` when there was none, or the sandbox does not answer.
+    func last(for token: Secret, isApple: Bool) async throws(CommandFailure) -> Secret {
+        let end = shell.world.instant() + shell.wait
+        var seen = SeenDeliveries()
+        while true {
+            if let last = try await read(for: token, isApple: isApple, &seen).last { return last }
+            guard shell.world.instant() < end else { break }
+            // Ends early only when cancelled.
+            try? await shell.world.sleep(shell.world.instant() + Self.pause)
+        }
+        throw CommandFailure(.unavailable, "The sandbox of \(directory) has delivered nothing to this phone.")
     }
 
     /// What is new for a phone, the oldest first, as its push service has it.
     ///
-    /// - Parameter seen: what was read before; what is read now is added.
+    /// - Parameters:
+    ///   - token: the phone's, as its push service spells it; of one that has several, blanks between.
+    ///   - isApple: whether that service is Apple's.
+    ///   - seen: what was read before; what is read now is added.
     /// - Throws: `CommandFailure` when the sandbox does not answer.
     func read(
-        for phone: PlayedZulip, _ seen: inout SeenDeliveries
+        for token: Secret, isApple: Bool, _ seen: inout SeenDeliveries
     ) async throws(CommandFailure) -> [Secret] {
+        let own = Self.spelt(token.word, isApple).split(separator: " ")
         seen.begin(name)
         var found: [Secret] = []
-        for simulator in phone.service == .apns ? ["production", "sandbox"] : ["fcm"] {
+        for simulator in isApple ? ["production", "sandbox"] : ["fcm"] {
             // Ends: the simulator keeps a bounded number of deliveries, and numbers rise.
             while true {
                 let list = try await page(simulator, after: seen.number(simulator))
@@ -44,7 +62,8 @@ struct SandboxDeliveries: Sendable {
                         number > Int64(seen.number(simulator))
                     else { throw unanswered }
                     seen.see(simulator, Int(number))
-                    guard let token = delivery["token"]?.string, Self.isSame(token, phone),
+                    guard let token = delivery["token"]?.string,
+                        own.contains(where: { $0 == Self.spelt(token, isApple) }),
                         let body = delivery["body"]?.string
                     else { continue }
                     do throws(FormatError) { found.append(Secret(try Base64.decode(body))) } catch {
@@ -76,13 +95,12 @@ struct SandboxDeliveries: Sendable {
     }
 
     /// Apple's tokens are hex digits in either case.
-    private static func isSame(_ token: String, _ phone: PlayedZulip) -> Bool {
-        let own = phone.token.reveal { String(decoding: $0, as: UTF8.self) }
-        return phone.service == .apns ? token.lowercased() == own.lowercased() : token == own
+    private static func spelt(_ token: String, _ isApple: Bool) -> String {
+        isApple ? token.lowercased() : token
     }
 }
 
-/// What a phone takes from the run file of a sandbox.
+/// What a phone, or whoever writes to one, takes from the run file of a sandbox.
 enum SandboxFacts {
     /// - Throws: `CommandFailure` where none serves from the directory.
     static func find(_ directory: String) throws(CommandFailure) -> RunFile {
@@ -99,28 +117,17 @@ enum SandboxFacts {
         return file
     }
 
-    /// The key that apps of its Zulip instance are built with: the only one of that form.
-    static func bouncerKey(_ file: RunFile) throws(CommandFailure) -> String {
-        // Other protocols have keys of other forms, in which no registration can be sealed.
-        let keys = file.publicKeys.values.compactMap { keys in
-            keys.first { (try? ZulipAppBuild(bouncerKey: $0)) != nil }
+    /// Where the sandbox is read and steered.
+    ///
+    /// - Throws: `CommandFailure` where the relay is no sandbox.
+    static func control(
+        _ file: RunFile, _ directory: String, _ shell: Shell
+    ) throws(CommandFailure) -> LocalCall {
+        guard let url = file.urls["sandbox-control"],
+            let control = LocalCall(url: url, deadline: shell.patience)
+        else {
+            throw CommandFailure(.failed, "The relay that serves from \(directory) is no sandbox.")
         }
-        guard keys.count == 1, let key = keys.first else {
-            throw CommandFailure(
-                .usage, "The sandbox has \(keys.count) Zulip instances: give --bouncer-key.")
-        }
-        return key
-    }
-
-    /// The bundle id of its only app that has one.
-    static func bundle(_ file: RunFile) throws(CommandFailure) -> String {
-        let bundles = Set(file.apps.values.flatMap(\.self))
-        guard bundles.count == 1, let bundle = bundles.first else {
-            throw CommandFailure(
-                .usage,
-                "The sandbox has \(bundles.count) app ids: give --app-id with one of "
-                    + bundles.sorted().listed("or") + ".")
-        }
-        return bundle
+        return control
     }
 }
