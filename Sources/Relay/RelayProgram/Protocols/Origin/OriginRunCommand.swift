@@ -73,6 +73,14 @@ struct OriginBeside: Sendable {
         state = joinPath(directory, "origin")
     }
 
+    /// What to do where the relay refuses the sign-up; most often it admits by invitation.
+    ///
+    /// - Parameter host: as which the origin signs up.
+    func notAdmitted(_ host: String) -> String {
+        "The relay does not let this origin sign up. If it admits by invitation: sealbell origins invite "
+            + "\(host) --at \(sandboxState), and start the origin again."
+    }
+
     /// The same for every such origin.
     var configuration: String {
         """
@@ -124,10 +132,12 @@ final class OriginWelcome: Service {
         try? await gracefulShutdown()  // Throws only when cancelled, which is the end as well.
     }
 
-    private func prepare(_ house: OriginHouse) async throws {
+    /// - Throws: `CommandFailure` where the relay does not let it sign up, or a file cannot be written;
+    ///   `OriginError`.
+    func prepare(_ house: OriginHouse) async throws {
         try await house.people.load()
         guard case .told = try await house.signUp(rotates: false) else {
-            throw CommandFailure(.unavailable, "The sandbox does not let this origin sign up.")
+            throw CommandFailure(.unavailable, beside.notAdmitted(house.host))
         }
         if house.people.realms.isEmpty {
             _ = try await house.people.addRealm("example", url: house.settings.url)

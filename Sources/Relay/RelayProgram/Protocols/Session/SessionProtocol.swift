@@ -21,7 +21,11 @@ enum SessionProtocol: HostedProtocol {
             let pair = X25519KeyPair.generate(world)
             try writeSecret(path, SessionKeyFile.text(pair), replacing: false)
             return Hex.encode(pair.publicKey)
-        })
+        },
+        next: [
+            "Let oxend, synchronised, listen on this machine where the configuration has it "
+                + "(docs/guides/session.md)."
+        ])
 
     static func read(_ instance: InstanceReader) -> SessionSettings? { instance.session() }
     static func host(

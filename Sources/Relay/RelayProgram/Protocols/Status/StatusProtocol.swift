@@ -22,7 +22,11 @@ enum StatusProtocol: HostedProtocol {
             let pair = Secp256k1KeyPair.generate(world)
             try writeSecret(path, StatusKeyFile.text(pair), replacing: false)
             return StatusKeyFile.publicText(pair.point)
-        })
+        },
+        next: [
+            "Run a Waku node, which this relay has for itself, where the configuration has it "
+                + "(docs/guides/status.md)."
+        ])
 
     static func read(_ instance: InstanceReader) -> StatusInstanceSettings? { instance.status() }
     static func host(

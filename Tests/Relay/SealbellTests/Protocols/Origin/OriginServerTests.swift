@@ -96,6 +96,40 @@ extension OriginServerTests {
     }
 }
 
+/// `sealbell origin --at` beside a sandbox.
+@Suite("An origin beside a sandbox", .timeLimit(.minutes(30)))
+struct OriginBesideTests {
+    @Test("A relay that admits by invitation: it says how to invite it, and then makes itself ready")
+    func invited() async throws {
+        let text = RelayStage.text.replacing("sign_up: open", with: "sign_up: invite")
+        try await RelayStage.running(text) { relay in
+            let directory = try relay.sandboxFile()
+            let beside = try OriginBeside(directory)
+            try makeFolder(beside.state)
+            let alone = RunningOrigin.alone(try #require(relay.urls["public"]))
+            try await RelayStage.running(alone) { origin in
+                let house = try RunningOrigin(relay: relay, origin: origin).house
+                let said = Lines()
+                let shell = Shell(
+                    facts: facts(home: directory), world: .live, out: { said.add($0) },
+                    err: { said.add($0) })
+                let welcome = OriginWelcome(origin.relay, beside, shell)
+                var lines: [String] = []
+                do { try await welcome.prepare(house) } catch let failure as CommandFailure {
+                    lines = failure.lines
+                }
+                let cure = "sealbell origins invite 127.0.0.1:8490 --at \(directory),"
+                #expect(lines.count == 1 && lines[0].contains(cure), "\(lines)")
+                let invited = await CommandRun.of(
+                    ["origins", "invite", house.host, "--at", directory], in: directory)
+                #expect(invited.status == .done, "\(invited.all)")
+                try await welcome.prepare(house)
+                #expect(said.all.contains { $0.contains("sealbell device zulip join") }, "\(said.all)")
+            }
+        }
+    }
+}
+
 extension ZulipNotification {
     fileprivate var text: String {
         switch body {
