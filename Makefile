@@ -3,7 +3,7 @@ SHELL := /bin/bash
 N ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build lint test check bench chaos powercut restarts cluster siege canaries dashboard openapi interop fuzz simulate doc sbom deb deb-test clean
+.PHONY: help run build lint test check bench chaos powercut restarts cluster siege canaries dashboard openapi interop fuzz simulate doc sbom deb deb-test first-push clean
 
 help:
 	@echo 'make run        build (release), start the sandbox relay, send one notification, serve until Ctrl-C'
@@ -25,6 +25,7 @@ help:
 	@echo 'make doc        build the reference of every library, as an app sees it, into .build/doc'
 	@echo 'make deb        the Debian package, into .build/deb'
 	@echo 'make deb-test   install that package on a bare Debian 12, use, upgrade, downgrade and purge it (OLDER=PACKAGE)'
+	@echo 'make first-push walk from a bare Debian 12 with that package to a first push of each protocol, and time it'
 	@echo 'make sbom       name, version and licence of everything that is linked'
 
 run:
@@ -96,6 +97,9 @@ deb:
 
 deb-test:
 	@scripts/deb-test "$$(ls -t .build/deb/*.deb | head -n 1)" $(OLDER)
+
+first-push:
+	@scripts/first-push
 
 clean:
 	rm -rf .build .build-static .run .venv
