@@ -52,6 +52,8 @@ package final class SealKeyRotation: Sendable {
         /// Of the round under way or, between two, of the last one.
         package var records = 0
         package var pushes = 0
+        /// The part of the round's records that has been gone through, as their keys tell: 0 up to 1.
+        package var share = 0.0
         /// Sealed anew since the start.
         package var renewed = 0
         /// Rows that do not open with the key that they name, or name one that the file does not have.
@@ -153,7 +155,10 @@ package final class SealKeyRotation: Sendable {
         }
         let isFirst = try await upkeep.livingOwners().allSatisfy { upkeep.owner.value < $0.value }
         guard isFirst else { return note { ($0.phase, $0.missing) = (.elsewhere, 0) } }
-        note { ($0.phase, $0.missing, $0.records, $0.pushes, $0.unopened) = (.sealing, 0, 0, 0, 0) }
+        note {
+            ($0.phase, $0.missing, $0.records, $0.pushes, $0.unopened) = (.sealing, 0, 0, 0, 0)
+            $0.share = 0
+        }
         let found = try await round(newest.number)
         guard found == 0, now - settledAt >= limits.settling else { return }
         try await upkeep.put(setting: "\(StoreSetting.rotation)\(newest.number)", to: [])
@@ -202,6 +207,7 @@ package final class SealKeyRotation: Sendable {
             let page = try await upkeep.records(after: after, limit: limits.page)
             note { progress in
                 progress.records += page.rows.count
+                progress.share = page.next == nil ? 1 : page.rows.last?.key.share ?? progress.share
                 progress.unopened += page.unreadable.count
             }
             found += try await replace(page.rows.compactMap { renewed($0, number) })

@@ -123,16 +123,13 @@ struct KeysRotateStorageCommand: SealbellCommand {
         _ newest: UInt32, _ path: String, _ adminListener: AdminListenerOptions,
         until end: ContinuousClock.Instant, _ shell: Shell
     ) async throws -> JSONValue {
-        var told = ""
-        defer { shell.progress?("") }
+        let teller = ProgressTeller(shell, elsewhere: .lines)
+        defer { teller.end() }
         while true {
             let now = try await adminListener.ask(SealKeyDesk.path, shell)
             let line = Self.line(now, newest, path)
-            if line != told {
-                // On a terminal one line counts up.
-                if let progress = shell.progress { progress(line) } else { shell.err(line) }
-            }
-            told = line
+            // It is asked for no more often than it may be told.
+            teller.tell(line, stage: line)
             if now["refused"]?.bool == true {
                 throw CommandFailure(
                     .configuration,
@@ -165,7 +162,8 @@ struct KeysRotateStorageCommand: SealbellCommand {
         case "elsewhere": return "Another relay on this store is sealing it with the new key."
         case "sealing", "done":
             let unopened = count("unopened") > 0 ? "; \(count("unopened")) do not open" : ""
-            return "\(count("records")) records and \(count("pushes")) owed pushes checked, "
+            let share = status["phase"]?.string == "sealing" ? " (\(count("percent")) %)" : ""
+            return "\(count("records")) records\(share) and \(count("pushes")) owed pushes checked, "
                 + "\(count("renewed")) resealed\(unopened)."
         default: return "The relay is about to use key \(newest)."
         }

@@ -61,6 +61,9 @@ struct StoreCheckCommand: SealbellCommand {
     private func look(
         _ place: StorePlace, _ keys: AtRestKeys, _ keyFile: String, _ shell: Shell
     ) async throws(StoreError) -> [Finding] {
+        let teller = ProgressTeller(shell, elsewhere: .nothing)
+        defer { teller.end() }
+        if all { teller.tell("The database looks through its own files.", stage: "structure") }
         var findings = try await place.structure(shell.world, isWhole: all)
         guard let rows = try await place.rows(shell.world) else {
             return findings + [.good(.store, place.name, "There is no store yet.")]
@@ -78,12 +81,14 @@ struct StoreCheckCommand: SealbellCommand {
         }
         let check = RowCheck(keys, shell.world, services: shell.hosting.messages)
         var look = StoreLook(rows: rows, check: check, keyFile: keyFile)
-        defer { shell.progress?("") }
-        if all { try await look.all { shell.progress?($0) } } else { try await look.sample(shell.world) }
+        if all { try await look.all(teller.tell) } else { try await look.sample(shell.world) }
         findings += look.findings(place.name)
         guard all, look.faults.isEmpty else { return findings }
         let cutoff = shell.world.now() - .seconds(600)
-        let digest = try await StoreDigest.of(rows, cutoff: cutoff)
+        let count = look.rowCount
+        let digest = try await StoreDigest.of(rows, cutoff: cutoff) { done, _ in
+            teller.tell(WorkDone(count: done, words: "rows counted", whole: .rows(count)))
+        }
         return findings + digest.lines.map { .good(.store, place.name, $0) }
     }
 }

@@ -24,9 +24,6 @@ struct StoreCopyCommand: SealbellCommand {
             compared.
             """)
 
-    /// Between two lines of progress.
-    private static let every = Duration.seconds(1)
-
     @Option(help: ArgumentHelp("The store as it is: sqlite:PATH or postgresql://…", valueName: "url"))
     var from: String
 
@@ -48,7 +45,7 @@ struct StoreCopyCommand: SealbellCommand {
             await source.close()
             throw error
         }
-        let teller = Teller(shell)
+        let teller = ProgressTeller(shell, elsewhere: .lines)
         let copier = StoreCopier(
             source: source.store, target: target.store, world: shell.world, report: teller.tell)
         let outcome: Result<StoreCopier.Result, StoreCopier.Refusal>
@@ -57,7 +54,7 @@ struct StoreCopyCommand: SealbellCommand {
         }
         await source.close()
         await target.close()
-        shell.progress?("")
+        teller.end()
         switch outcome {
         case .success(let result):
             try report(result, from, to, shell)
@@ -116,34 +113,6 @@ struct StoreCopyCommand: SealbellCommand {
                 .failed,
                 "\(to.name) does not read back as \(from.name): look at its disk, empty it, and copy again. "
                     + "The source is as it was.")
-        }
-    }
-
-    /// Tells how far it is, once a second at most and at each change of what is done.
-    private final class Teller {
-        private let shell: Shell
-        private var phase: StoreCopier.Phase?
-        private var next: ContinuousClock.Instant
-
-        init(_ shell: Shell) {
-            self.shell = shell
-            next = shell.world.instant()
-        }
-
-        func tell(_ phase: StoreCopier.Phase, _ rows: Int) {
-            let now = shell.world.instant()
-            guard phase != self.phase || now >= next else { return }
-            (self.phase, next) = (phase, now + StoreCopyCommand.every)
-            let words =
-                switch phase {
-                case .records: "records copied"
-                case .pushes: "owed pushes copied"
-                case .marks: "marks of repeats copied"
-                case .comparing: "rows compared"
-                }
-            let line = "\(rows) \(words)"
-            // On a terminal one line counts up.
-            if let progress = shell.progress { progress(line) } else { shell.err(line) }
         }
     }
 }

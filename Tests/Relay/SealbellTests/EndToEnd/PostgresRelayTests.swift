@@ -299,7 +299,7 @@ struct PostgresCopyTests {
             let target = try SQLiteStore(
                 path: here.stage.folder.path + "/moved.sqlite", owner: OwnerID(Digest16(high: 1, low: 3)),
                 world: .live)
-            let copy = try await StoreCopier(source: source, target: target, world: .live) { _, _ in }.run()
+            let copy = try await StoreCopier(source: source, target: target, world: .live) { _ in }.run()
             let now = World.live.now()
             let push = StoredPush(
                 row: 0, id: PushID(at: now, random: 1, 2), lane: StoreCopyTests.lane, pushClass: .normal,
@@ -344,19 +344,19 @@ struct PostgresCopyTests {
             for commits in [0, 2, 4, 6, 5] {
                 let target = try await here.engine()
                 let cut = CutUpkeep(target, commits: commits, of: [.put, .fill])
-                let copier = StoreCopier(source: source, target: cut, world: .live) { _, _ in }
+                let copier = StoreCopier(source: source, target: cut, world: .live) { _ in }
                 await #expect(throws: StoreCopier.Refusal.self) { _ = try await copier.run() }
                 await target.close()
             }
             let target = try await here.engine()
-            let copier = StoreCopier(source: source, target: target, world: .live) { _, _ in }
+            let copier = StoreCopier(source: source, target: target, world: .live) { _ in }
             #expect(try await copier.run().digest == before)
             #expect(try await StoreDigest.of(target, cutoff: cutoff) == before)
             #expect(try await target.lastRevision() >= source.lastRevision())
             // And back, into a fresh file.
             let again = try SQLiteStore(
                 path: folder + "/b.sqlite", owner: OwnerID(Digest16(high: 1, low: 2)), world: .live)
-            let back = StoreCopier(source: target, target: again, world: .live) { _, _ in }
+            let back = StoreCopier(source: target, target: again, world: .live) { _ in }
             #expect(try await back.run().digest == before)
             await target.close()
             try again.close()

@@ -74,6 +74,12 @@ package protocol StoredRows: Sendable {
     func lastRevision() async throws(StoreError) -> UInt64
 }
 
+extension Digest16 {
+    /// Which part of all digests stands before this one: 0 up to 1. So it tells how far a walk through records
+    /// is, since they go in order of their keys, which are digests.
+    package var share: Double { Double(high) / 0x1p64 }
+}
+
 /// Rows of one kind on their way into another store.
 package enum StoredPage: Sendable {
     case records([StoredRecord])

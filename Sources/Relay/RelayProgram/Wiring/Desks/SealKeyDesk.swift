@@ -32,7 +32,7 @@ struct SealKeyDesk: Sendable {
             json.counts([
                 ("sealing", Int(progress.sealing)), ("missing", progress.missing),
                 ("records", progress.records), ("pushes", progress.pushes), ("renewed", progress.renewed),
-                ("unopened", progress.unopened)
+                ("unopened", progress.unopened), ("percent", Int(progress.share * 100))
             ])
         }
     }

@@ -24,7 +24,17 @@ struct StoreCopier {
 
     enum Phase: UInt8, Sendable, Hashable {
         case records = 1
-        case pushes, marks, comparing
+        case pushes, marks, reading, comparing
+
+        var words: String {
+            switch self {
+            case .records: "records copied"
+            case .pushes: "owed pushes copied"
+            case .marks: "marks of repeats copied"
+            case .reading: "rows of the source read again"
+            case .comparing: "rows of the target compared"
+            }
+        }
     }
 
     struct Result: Sendable, Hashable {
@@ -44,8 +54,8 @@ struct StoreCopier {
     let source: any Store
     let target: any Store
     let world: World
-    /// Phase, and rows of it so far.
-    let report: (Phase, Int) -> Void
+    /// Rows of a phase that this call has gone through.
+    let report: (WorkDone) -> Void
 
     func run() async throws(Refusal) -> Result {
         let cutoff = world.now() - .seconds(600)
@@ -193,7 +203,7 @@ struct StoreCopier {
             try await fill(.records(page.rows), .records, next)
             place = next
             moved += page.rows.count
-            report(.records, moved)
+            if let last = page.rows.last { report(.records, moved, .share(last.key.share)) }
         }
     }
 
@@ -209,7 +219,7 @@ struct StoreCopier {
             try await fill(.pushes(page.rows), .pushes, next)
             place = next
             moved += page.rows.count
-            report(.pushes, moved)
+            report(.pushes, moved, .unknown)
         }
     }
 
@@ -223,22 +233,29 @@ struct StoreCopier {
             let page = Array(rest.prefix(StoreDigest.page))
             try await fill(.marks(page), .marks, [])
             rest = rest.dropFirst(page.count)
-            report(.marks, marks.count - rest.count)
+            report(.marks, marks.count - rest.count, .rows(marks.count))
         }
     }
 
     private func compare(_ cutoff: UnixTime) async throws(Refusal) -> StoreDigest {
         let before = try await ofSource { () throws(StoreError) in
-            try await StoreDigest.of(source, cutoff: cutoff) { report(.comparing, $0) }
+            try await StoreDigest.of(source, cutoff: cutoff) { report(.reading, $0, $1) }
         }
+        let rows = before.records.count + before.pushes.count
         let after = try await ofTarget { () throws(StoreError) in
-            try await StoreDigest.of(target, cutoff: cutoff) { report(.comparing, $0) }
+            try await StoreDigest.of(target, cutoff: cutoff) { count, _ in
+                report(.comparing, count, .rows(rows))
+            }
         }
         // What cannot be read was left where it was.
         var readable = before
         readable.unreadable = after.unreadable
         guard readable == after else { throw .differs }
         return before
+    }
+
+    private func report(_ phase: Phase, _ count: Int, _ whole: WorkDone.Whole) {
+        report(WorkDone(count: count, words: phase.words, whole: whole))
     }
 
     // MARK: whose fault

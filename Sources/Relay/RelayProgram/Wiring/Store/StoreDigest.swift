@@ -41,9 +41,9 @@ struct StoreDigest: Sendable, Hashable {
     /// Goes through all rows.
     ///
     /// - Parameter cutoff: marks that are older hold nothing back any more, and are not counted.
-    /// - Parameter told: rows so far; after each page.
+    /// - Parameter told: rows so far, and of records which part; after each page.
     static func of(
-        _ store: any StoredRows, cutoff: UnixTime, _ told: (Int) -> Void = { _ in }
+        _ store: any StoredRows, cutoff: UnixTime, _ told: (Int, WorkDone.Whole) -> Void = { _, _ in }
     ) async throws(StoreError) -> StoreDigest {
         var digest = StoreDigest()
         try await digest.addRecords(store, told)
@@ -58,7 +58,7 @@ struct StoreDigest: Sendable, Hashable {
     }
 
     private mutating func addRecords(
-        _ store: any StoredRows, _ told: (Int) -> Void
+        _ store: any StoredRows, _ told: (Int, WorkDone.Whole) -> Void
     ) async throws(StoreError) {
         var place: StoredPlace? = []
         // Ends: each page begins behind the last.
@@ -66,13 +66,13 @@ struct StoreDigest: Sendable, Hashable {
             let page = try await store.records(after: after, limit: Self.page)
             for record in page.rows { records.add(Self.bytes(record)) }
             unreadable += page.unreadable.count
-            told(records.count)
+            if let last = page.rows.last { told(records.count, .share(last.key.share)) }
             place = page.next
         }
     }
 
     private mutating func addPushes(
-        _ store: any StoredRows, _ told: (Int) -> Void
+        _ store: any StoredRows, _ told: (Int, WorkDone.Whole) -> Void
     ) async throws(StoreError) {
         var place: StoredPlace? = []
         // Ends: as above.
@@ -80,7 +80,7 @@ struct StoreDigest: Sendable, Hashable {
             let page = try await store.pushes(after: after, limit: Self.page)
             for push in page.rows { pushes.add(Self.bytes(push)) }
             unreadable += page.unreadable.count
-            told(records.count + pushes.count)
+            told(records.count + pushes.count, .unknown)
             place = page.next
         }
     }

@@ -33,24 +33,27 @@ struct StoreLook {
     }
 
     /// - Parameter tell: is told how far it is after each page.
-    mutating func all(_ tell: (String) -> Void = { _ in }) async throws(StoreError) {
+    mutating func all(_ tell: (WorkDone) -> Void = { _ in }) async throws(StoreError) {
         var place: StoredPlace? = []
         // Ends: each page begins behind the last.
         while let after = place {
             let page = try await records(after: after, limit: StoreDigest.page)
             for record in page.rows { look(at: record) }
             place = page.next
-            tell(progress)
+            if let last = page.rows.last {
+                tell(WorkDone(count: records, words: "records opened", whole: .share(last.key.share)))
+            }
         }
         place = []
         // Ends: as above.
         while let after = place {
             place = try await pushes(after: after, limit: StoreDigest.page)
-            tell(progress)
+            tell(WorkDone(count: pushes, words: "owed pushes opened"))
         }
     }
 
-    private var progress: String { "\(records) records and \(pushes) owed pushes opened" }
+    /// Those that were looked at.
+    var rowCount: Int { records + pushes }
 
     mutating func sample(_ world: World) async throws(StoreError) {
         // From the beginning first: what fits into a sample as a whole is looked at as a whole.
