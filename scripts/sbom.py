@@ -19,6 +19,13 @@ PHRASES = [
 SYSTEM = [("libnghttp2", "MIT"), ("libsodium", "ISC"), ("libsecp256k1", "MIT"), ("sqlite3", "blessing"), ("libpq", "PostgreSQL"), ("zlib", "Zlib"),
           ("libzmq", "LGPL-3.0-or-later")]
 
+# What stands in a package under a licence of its own: package, folder, name, SPDX name.
+INSIDE = [("swift-crypto", "Sources/CCryptoBoringSSL", "boringssl", "Apache-2.0"),
+          ("swift-crypto", "Sources/CXKCP", "xkcp", "CC0-1.0"),
+          ("swift-nio", "Sources/CNIOLLHTTP", "llhttp", "MIT"), ("swift-nio", "Sources/CNIOSHA1", "freebsd-sha1", "BSD-3-Clause"),
+          ("swift-nio-extras", "Sources/CNIOExtrasZlib", "zlib", "Zlib"),
+          ("swift-nio-ssl", "Sources/CNIOBoringSSL", "boringssl", "Apache-2.0"), ("yams", "Sources/CYaml", "libyaml", "MIT")]
+
 
 def licence(folder):
     """The SPDX name of the licence file in `folder`, or `unknown`."""
@@ -50,15 +57,30 @@ def swift_version():
     return found[1] if found else "not installed"
 
 
+def icu_version():
+    """Of the ICU in the toolchain's Foundation."""
+    said = subprocess.run(["swiftc", "-print-target-info"], capture_output=True, text=True).stdout
+    header = pathlib.Path(json.loads(said)["paths"]["runtimeResourcePath"] + "_static/_foundation_unicode/uvernum.h")
+    found = re.search(r'define U_ICU_VERSION "([\d.]+)"', header.read_text()) if header.is_file() else None
+    return found[1] if found else "unknown"
+
+
 def main():
     root = json.load(open(sys.argv[1], encoding="utf-8"))
     rows = []
     for identity, node in sorted(walk(root, {}).items()):
-        rows.append((identity, node["version"], licence(pathlib.Path(node["path"])), node["url"]))
+        folder = pathlib.Path(node["path"])
+        rows.append((identity, node["version"], licence(folder), node["url"]))
+        for package, inside, name, spdx in INSIDE:
+            if package == identity:
+                if not (folder / inside).is_dir():
+                    sys.exit(f"sbom: {package} has no {inside} any more")
+                rows.append((f"{package}/{name}", node["version"], spdx, None))
     for name, spdx in SYSTEM:
         rows.append((name, system_version(name), spdx, None))
 
-    rows.append(("swift", swift_version(), "Apache-2.0", "https://github.com/swiftlang/swift"))
+    rows.append(("swift", swift_version(), "Apache-2.0 WITH Swift-exception", "https://github.com/swiftlang/swift"))
+    rows.append(("swift/icu", icu_version(), "Unicode-3.0", "https://github.com/swiftlang/swift-foundation-icu"))
 
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
@@ -67,7 +89,8 @@ def main():
     components = []
     for name, version, spdx, url in rows:
         one = {"type": "library", "name": name, "version": version}
-        one["licenses"] = [{"license": {"name": spdx} if spdx == "unknown" else {"id": spdx}}]
+        stated = {"license": {"name": spdx}} if spdx == "unknown" else {"license": {"id": spdx}}
+        one["licenses"] = [{"expression": spdx} if " WITH " in spdx else stated]
         if url:
             one["externalReferences"] = [{"type": "vcs", "url": url}]
         components.append(one)
