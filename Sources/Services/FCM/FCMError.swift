@@ -12,7 +12,8 @@ package enum FCMErrorCode: String, PushErrorCode {
     package var sentence: String {
         switch self {
         case .malformedServiceAccount:
-            "Give the JSON key file of a service account, as Google's console hands it out."
+            "Give the JSON key file of a service account, as Google's console hands it out. "
+                + "google-services.json, which belongs to the app, and a server key are none."
         case .badSigningKey: "The service account's private key cannot be read. Make a new key file."
         }
     }

@@ -15,6 +15,8 @@ package struct FCMServiceAccount: Sendable {
 
     /// Key files take about 2.4 KiB.
     private static let limitBytes = 65_536
+    /// What some editors put in front of UTF-8; it is no JSON.
+    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     /// - Parameters:
     ///   - file: the JSON key file.
@@ -62,7 +64,9 @@ package struct FCMServiceAccount: Sendable {
         guard file.count <= limitBytes else { return nil }
         return file.reveal { raw in
             do {
-                var reader = JSONReader(raw)
+                let isMarked = raw.starts(with: byteOrderMark)
+                var reader = JSONReader(
+                    UnsafeRawBufferPointer(rebasing: raw.dropFirst(isMarked ? byteOrderMark.count : 0)))
                 var found: [String: Value] = [:]
                 try reader.beginObject()
                 while let name = try reader.nextMember() {

@@ -314,6 +314,17 @@ struct ConfigurationFaultTests {
         #expect(found.map(\.path) == ["‹key›"])
     }
 
+    @Test("An indentation of no-break spaces is named, and they are taken where they hurt nobody")
+    func noBreakSpaces() throws {
+        for text in ["log:\n  level: info\n\u{A0} format: json", "log:\n  level: info\n \u{A0}format: json"] {
+            let found = faults(text)
+            #expect(found.map(\.code) == [.notYAML])
+            #expect(found.first?.source == .file(line: 3))
+            #expect(found.first?.sentence.contains("U+00A0") == true)
+        }
+        _ = try load(minimal(appending: "# here\u{A0}is one"))
+    }
+
     @Test("Aliases that unfold without end are refused")
     func unfolding() {
         var text = "a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n"

@@ -48,6 +48,13 @@ struct ConfigurationReadingTests {
         #expect(configuration.warnings.isEmpty)
     }
 
+    @Test("A byte order mark and line ends of another system change nothing")
+    func editors() throws {
+        let plain = try load(exampleText)
+        #expect(try load("\u{FEFF}" + exampleText) == plain)
+        #expect(try load(exampleText.replacing("\n", with: "\r\n")) == plain)
+    }
+
     @Test("The only listener for instances serves all of them unless it names some")
     func onlyListener() throws {
         let text = minimal(appending: "listeners: { a: { bind: \"127.0.0.1:1\" }, admin: {} }")

@@ -533,4 +533,12 @@ struct FCMCredentialTests {
             try FCMServiceAccount(file: Secret(Array("[]".utf8)))
         }
     }
+    @Test("A key file that an editor has saved with a byte order mark is read; the app's own file is none")
+    func editors() throws {
+        let marked = try file().reveal { Secret([0xEF, 0xBB, 0xBF] + $0) }
+        #expect(try FCMServiceAccount(file: marked).project == FCMServiceAccount(file: file()).project)
+        let app = Secret(Array(#"{"project_info":{"project_id":"acme"},"client":[]}"#.utf8))
+        #expect(throws: FCMError(.malformedServiceAccount)) { try FCMServiceAccount(file: app) }
+        #expect(FCMError(.malformedServiceAccount).sentence.contains("google-services.json"))
+    }
 }

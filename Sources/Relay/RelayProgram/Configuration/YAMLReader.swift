@@ -10,6 +10,13 @@ enum YAMLReader {
         guard text.utf8.count <= limitBytes else {
             throw fault(.fileTooLarge, 0, "The file is larger than 1 MiB; a configuration is not.")
         }
+        // Some editors put a byte order mark in front, which would hide in the first key.
+        let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
+        if let line = falselyIndented(text) {
+            throw fault(
+                .notYAML, line,
+                "This line is indented by a no-break space (U+00A0), which looks like a space; write spaces.")
+        }
         let root: Node?
         do {
             root = try Yams.compose(yaml: text)
@@ -85,6 +92,15 @@ enum YAMLReader {
         case .no, .memory, .writer, .emitter, .representer, .dataCouldNotBeDecoded:
             fault(.notYAML, 0, "The file cannot be read as YAML.")
         }
+    }
+
+    /// The first line whose indentation has a no-break space, as texts that were copied from web pages do. To
+    /// YAML it is the first letter of a word.
+    private static func falselyIndented(_ text: String) -> Int? {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.firstIndex { line in
+            line.prefix { $0 == " " || $0 == "\u{A0}" }.contains("\u{A0}")
+        }.map { $0 + 1 }
     }
 
     /// - Parameter mark: where the key stands first; lines and columns from 1.
