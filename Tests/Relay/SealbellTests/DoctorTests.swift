@@ -161,7 +161,17 @@ struct DoctorTests {
         _ = try StateDirectory(claiming: held.state)
         try RunFile(urls: ["public": "x"], ca: nil, publicKeys: [:], apps: [:]).write(state: held.state)
         #expect(PortChecks(held).check().map(\.severity) == [.good, .good])
+        // The relay was given a socket of another port, and the configured one is another program's, or free.
+        func serve(at port: Int) throws {
+            try RunFile(urls: ["public": "http://127.0.0.1:\(port)"], ca: nil, publicKeys: [:], apps: [:])
+                .write(state: held.state)
+        }
+        try serve(at: 8480)
+        #expect(PortChecks(held).check().map(\.severity) == [.good, .fault])
         try await server.close()
+        let moved = PortChecks(held).check()
+        #expect(moved.map(\.severity) == [.good, .warning] && moved[1].sentence.contains("port 8480 instead"))
+        try serve(at: port)
         #expect(PortChecks(held).check().map(\.severity) == [.good, .good])
         let foreign = try configuration(
             folder, "listeners: { public: { bind: \"192.0.2.1:80\", serves: [zulip-main] } }")

@@ -21,12 +21,20 @@ struct PortChecks {
         }
         return configuration.listeners.map { listener in
             let subject = "listeners.\(listener.name) (\(listener.bind))"
+            let elsewhere = running.flatMap { port(of: listener, $0) }
             let code = bindFault(listener.bind)
             switch code {
             case 0:
+                if let running, let elsewhere {
+                    return .warning(
+                        .ports, subject,
+                        "The running relay, process \(running.pid), listens at port \(elsewhere) instead, so "
+                            + "callers of this address are refused. A socket unit's ListenStream= and bind "
+                            + "must name the same address; restart both after a change.")
+                }
                 return .good(.ports, subject, "The address is free.")
             case EADDRINUSE:
-                if let running, running.urls[listener.name.text] != nil {
+                if let running, running.urls[listener.name.text] != nil, elsewhere == nil {
                     return .good(.ports, subject, "The running relay, process \(running.pid), listens there.")
                 }
                 return .fault(
@@ -45,6 +53,14 @@ struct PortChecks {
                 return .fault(.ports, subject, "The system does not allow listening on this address.")
             }
         }
+    }
+
+    /// Where a running relay has a listener, if that is not where the configuration wants it: at a socket of
+    /// the service manager, or of a configuration that has been changed since.
+    private func port(of listener: ListenerConfiguration, _ running: RunFile) -> Int? {
+        let port = running.urls[listener.name.text]?.split(separator: ":").last.flatMap { Int($0) }
+        guard let port, listener.bind.port != 0, port != listener.bind.port else { return nil }
+        return port
     }
 
     /// Listeners whose address another program has.

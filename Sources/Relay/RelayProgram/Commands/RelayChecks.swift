@@ -97,7 +97,8 @@ struct RelayChecks {
         return [.good(.relay, name, "It has served for \(up), version \(version).")]
     }
 
-    /// A file that was changed behind the relay's last reading is not in force, however sound it is.
+    /// A file that was changed behind the relay's last reading is not in force, however sound it is: the
+    /// configuration, and each certificate, key or credential that it names.
     private func reload(_ status: JSONValue) -> [Finding] {
         let reload = status["reload"]
         if let code = reload?["refused"]?.string {
@@ -110,16 +111,30 @@ struct RelayChecks {
             ]
         }
         let read = reload?["seconds_ago"]?.int64 ?? status["uptime_seconds"]?.int64 ?? 0
-        guard let file = configuration.file, let changed = modified(file),
-            changed > shell.world.now().seconds - read + Self.graceSeconds
-        else { return [] }
-        return [
-            .warning(
-                .relay, file,
-                "It was changed after the running relay had read it: reload (SIGHUP), if it is to be in "
-                    + "force."
-            )
-        ]
+        let known = shell.world.now().seconds - read + Self.graceSeconds
+        func isNewer(_ file: String) -> Bool { modified(file).map { $0 > known } ?? false }
+        var findings: [Finding] = []
+        if let file = configuration.file, isNewer(file) {
+            findings.append(
+                .warning(
+                    .relay, file,
+                    "It was changed after the running relay had read it: reload (SIGHUP), if it is to be in "
+                        + "force."
+                ))
+        }
+        return findings
+            + configuration.files.filter { Self.isReadAgain($0) && isNewer($0.file) }.map { file in
+                .warning(
+                    .relay, "\(file.path) (\(file.file))",
+                    "It was changed after the running relay had read it: reload (SIGHUP), if it is to be in "
+                        + "force; restart, if systemd hands it over by LoadCredential.")
+            }
+    }
+
+    /// Whether a reload reads it: the store's keys are watched, its password is asked for at each connection,
+    /// and an origin is a process of its own.
+    private static func isReadAgain(_ file: ConfiguredFile) -> Bool {
+        !file.path.hasPrefix("store.") && !file.path.hasPrefix("origin.")
     }
 
     /// Both clocks are cut to seconds, and a start reads its file some time before it counts.

@@ -52,6 +52,17 @@ struct RelayDoctorTests {
                     try await look(stage).contains {
                         $0.subject == file && $0.severity == .warning && $0.sentence.contains("SIGHUP")
                     })
+                // Nor is a credential that was exchanged where it lies; the storage keys are watched.
+                for (path, isTold) in [("apps.acme.apns.key_file", true), ("store.keys", false)] {
+                    let named = try #require(try stage.configuration().files.first { $0.path == path })
+                    let subject = "\(path) (\(named.file))"
+                    #expect(try await !look(stage).contains { $0.subject == subject })
+                    if isTold { try writeFile(named.file, Array("another".utf8), replacing: true) }
+                    try FileManager.default.setAttributes(
+                        [.modificationDate: Date(timeIntervalSinceNow: 3_600)], ofItemAtPath: named.file)
+                    let told = try await look(stage).filter { $0.subject == subject }
+                    #expect(told.map(\.severity) == (isTold ? [.warning] : []))
+                }
                 relay.relay.reloads.note(.refused(ErrorCode("configuration")), at: World.live.now())
                 #expect(
                     try await look(stage).contains {
