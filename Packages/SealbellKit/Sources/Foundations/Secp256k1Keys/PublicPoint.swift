@@ -9,7 +9,7 @@ public struct PublicPoint: Sendable {
     /// 04 ‖ X ‖ Y.
     public static let uncompressedBytes = 65
 
-    let point: secp256k1_pubkey
+    let point: HeldPoint
     /// 02 or 03 ‖ X: 33 bytes.
     public let compressed: [UInt8]
 
@@ -36,13 +36,13 @@ public struct PublicPoint: Sendable {
     }
 
     init(_ point: secp256k1_pubkey) {
-        self.point = point
+        self.point = HeldPoint(point)
         compressed = Self.serialize(point, Self.compressedBytes, UInt32(SECP256K1_EC_COMPRESSED))
     }
 
     /// 04 ‖ X ‖ Y: 65 bytes.
     public var uncompressed: [UInt8] {
-        Self.serialize(point, Self.uncompressedBytes, UInt32(SECP256K1_EC_UNCOMPRESSED))
+        Self.serialize(point.point, Self.uncompressedBytes, UInt32(SECP256K1_EC_UNCOMPRESSED))
     }
 
     /// 32 bytes, big-endian.

@@ -26,6 +26,16 @@ enum Secp256k1 {
     static var context: OpaquePointer { shared }
 }
 
+/// A point in the library's own form, in a block of its own.
+///
+/// Bytes that lie in a value are copied into the frames of every task that holds it, where they stay for as long
+/// as the task. A block is wiped when it is given back.
+final class HeldPoint: Sendable {
+    let point: secp256k1_pubkey
+
+    init(_ point: secp256k1_pubkey) { self.point = point }
+}
+
 /// A public key of secp256k1 as Nostr has it: the X coordinate of a point, whose Y is taken to be even
 /// (BIP-340, "Public Key Generation").
 public struct XOnlyKey: Sendable {
@@ -35,7 +45,7 @@ public struct XOnlyKey: Sendable {
     /// 32 bytes, big-endian; may be shown to anybody.
     public let bytes: [UInt8]
     /// The point itself, so that its square root is taken once.
-    let point: secp256k1_pubkey
+    let point: HeldPoint
 
     /// - Returns: `nil` unless these are 32 bytes and the X of a point on the curve.
     public init?(_ bytes: some Collection<UInt8>) {
@@ -56,7 +66,7 @@ public struct XOnlyKey: Sendable {
         }
         guard isPoint else { return nil }
         self.bytes = bytes
-        self.point = point
+        self.point = HeldPoint(point)
     }
 
     /// Reads 64 lower-case hex digits.
@@ -103,7 +113,7 @@ public struct XOnlyKey: Sendable {
     public func verifies(_ signature: some Collection<UInt8>, of digest: [UInt8]) -> Bool {
         guard signature.count == 64, digest.count == 32 else { return false }
         var key = secp256k1_xonly_pubkey()
-        return withUnsafePointer(to: point) { point in
+        return withUnsafePointer(to: point.point) { point in
             guard secp256k1_xonly_pubkey_from_pubkey(Secp256k1.context, &key, nil, point) == 1 else {
                 return false
             }

@@ -65,10 +65,10 @@ public struct Secp256k1KeyPair: Sendable {
     /// a parity. Our own point's parity makes no difference, for negating a scalar keeps the product's X.
     public func sharedX(with peer: XOnlyKey) -> Secret { sharedX(with: peer.point) }
 
-    func sharedX(with peer: secp256k1_pubkey) -> Secret {
+    func sharedX(with peer: HeldPoint) -> Secret {
         Secret(count: 32) { out in
             let result = secret.reveal { scalar in
-                withUnsafePointer(to: peer) { point in
+                withUnsafePointer(to: peer.point) { point in
                     secp256k1_ecdh(
                         Secp256k1.context, out.octets, point, scalar.octets,
                         { out, x, _, _ in

@@ -63,7 +63,8 @@ struct StatusCast {
     }
 
     private mutating func plant(_ point: PublicPoint, _ name: String) {
-        canaries.append(Canary(name, Array(point.compressed.dropFirst())))
+        let x = Array(point.compressed.dropFirst())
+        canaries += [Canary(name, x), Canary(name + " as libsecp256k1 has it", x.reversed())]
     }
 
     // MARK: Messages
