@@ -1,3 +1,4 @@
+import Crypto
 package import HTTPIngress
 package import PushModel
 
@@ -30,7 +31,8 @@ package struct AdminFace: HTTPFace {
     private static let failuresPerMinute = 30
 
     package let name: ConfiguredName
-    private let token: Secret?
+    /// SHA-256 of the token, so that nobody reads the token itself out of the memory.
+    private let digest: Secret?
     private let metrics: PrometheusMetrics
     private let samples: @Sendable () async -> [MetricSample]
     private let examination: Examination
@@ -49,7 +51,7 @@ package struct AdminFace: HTTPFace {
         calls: [AdminCall] = [], world: World
     ) {
         self.name = name
-        self.token = token
+        digest = token.map(Self.digest)
         self.metrics = metrics
         self.samples = samples
         examination = Examination(checks: checks, roles: roles, world: world)
@@ -117,15 +119,19 @@ package struct AdminFace: HTTPFace {
 
     /// `nil` when the request may be answered.
     private func refusal(of inbound: HTTPInbound) -> HTTPOutbound? {
-        guard let token else {
+        guard let digest else {
             return isLocal(inbound) ? nil : .text(403, "This port answers on its own machine only.")
         }
         guard let given = bearer(of: inbound) else { return unauthorised }
-        if given == token { return nil }
+        if Self.digest(given) == digest { return nil }
         if case .refused(let span) = failures.take(1, of: inbound.client) {
             return HTTPOutbound.text(429, "Too many wrong tokens.").retrying(after: span)
         }
         return unauthorised
+    }
+
+    private static func digest(_ token: Secret) -> Secret {
+        token.reveal { token in Secret(Array(SHA256.hash(data: token))) }
     }
 
     private var unauthorised: HTTPOutbound {
