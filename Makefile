@@ -3,7 +3,7 @@ SHELL := /bin/bash
 N ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build lint test check bench chaos powercut restarts cluster siege canaries dashboard openapi interop fuzz simulate doc sbom deb deb-test first-push clean
+.PHONY: help run build lint test check bench chaos powercut restarts cluster siege canaries heap dashboard openapi interop fuzz simulate doc sbom deb deb-test first-push clean
 
 help:
 	@echo 'make run        build (release), start the sandbox relay, send one notification, serve until Ctrl-C'
@@ -17,6 +17,7 @@ help:
 	@echo 'make cluster    three relays on one PostgreSQL: kills, crashes, failover, cuts, a silent push service (SCENARIO=… for some)'
 	@echo 'make siege      attack a relay over loopback, a row for each attack: what others felt (N=30 for longer, ATTACK=… for some)'
 	@echo 'make canaries   plant a value in every field, and search log, pages, files and memory for it'
+	@echo 'make heap       look through a core image of an idle relay that has served every protocol; as root'
 	@echo 'make dashboard  look at the dashboard in headless Chromium, on a phone and a desk, by day and by night'
 	@echo 'make openapi    let schemathesis hold a sandbox against its OpenAPI pages'
 	@echo 'make interop    run foreign peers against us, one row each'
@@ -66,6 +67,11 @@ siege:
 
 canaries:
 	@scripts/canaries
+
+heap:
+	@scripts/setup run heap
+	swift build --product sealbell
+	@scripts/heap/run
 
 dashboard:
 	@scripts/setup run browser

@@ -77,7 +77,7 @@ struct TidyTests {
     @Test("Fuzzing, foreign peers, canaries and measurements name a protocol in its folder alone")
     func protocolNamesBesides() throws {
         let homes = #/(?i)zulip|marmot|nextcloud|session|status|StandardTargets/#
-        let folders = ["interop", "canaries.d", "bench", "chaos"].map { "scripts/\($0)/" }
+        let folders = ["interop", "canaries.d", "bench", "chaos", "heap"].map { "scripts/\($0)/" }
         let scripts = try Tree.texts(below: "scripts", endings: ["", "py"]).filter { file in
             file.path == "scripts/canaries" || folders.contains { file.path.hasPrefix($0) }
         }
