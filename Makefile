@@ -3,7 +3,7 @@ SHELL := /bin/bash
 N ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build lint test check bench chaos powercut restarts cluster siege canaries heap dashboard openapi interop fuzz simulate doc sbom deb deb-test first-push clean
+.PHONY: help run build lint test check bench chaos powercut restarts cluster siege canaries heap sanitize dashboard openapi interop fuzz simulate doc sbom deb deb-test first-push clean
 
 help:
 	@echo 'make run        build (release), start the sandbox relay, send one notification, serve until Ctrl-C'
@@ -18,6 +18,7 @@ help:
 	@echo 'make siege      attack a relay over loopback, a row for each attack: what others felt (N=30 for longer, ATTACK=… for some)'
 	@echo 'make canaries   plant a value in every field, and search log, pages, files and memory for it'
 	@echo 'make heap       look through a core image of an idle relay that has served every protocol; as root'
+	@echo 'make sanitize   delivery, stores, HTTP/2 and ingresses under AddressSanitizer and ThreadSanitizer (SANITIZER=thread for one)'
 	@echo 'make dashboard  look at the dashboard in headless Chromium, on a phone and a desk, by day and by night'
 	@echo 'make openapi    let schemathesis hold a sandbox against its OpenAPI pages'
 	@echo 'make interop    run foreign peers against us, one row each'
@@ -73,6 +74,9 @@ heap:
 	swift build --product sealbell
 	@scripts/heap/run
 
+sanitize:
+	@scripts/sanitize/run $(SANITIZER)
+
 dashboard:
 	@scripts/setup run browser
 	swift build --product sealbell
@@ -108,4 +112,4 @@ first-push:
 	@scripts/first-push
 
 clean:
-	rm -rf .build .build-static .run .venv
+	rm -rf .build .build-static .build-asan .build-tsan .run .venv
