@@ -313,7 +313,7 @@ struct GuideCommandTests {
             "README.md",
             [
                 .shown("sealbell serve"), .told("make run"), .told("make test"),
-                .shown("                     sealed registration, push key"),
+                .shown("sealed registration, push key"),
                 .put("```yaml", at: Self.yaml),
                 .hand { rehearsal in
                     rehearsal.filled["HOST"] = "chat.acme.example"

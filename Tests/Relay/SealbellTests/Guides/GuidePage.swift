@@ -20,6 +20,7 @@ struct GuidePage {
     }
 
     let name: String
+    let text: String
     let items: [Item]
 
     /// Programs whose command lines in the running text are looked at.
@@ -31,7 +32,7 @@ struct GuidePage {
     /// - Parameter name: from the repository's root.
     init(_ name: String) throws {
         self.name = name
-        let text = try String(contentsOf: repositoryRoot().appending(path: name), encoding: .utf8)
+        text = try String(contentsOf: repositoryRoot().appending(path: name), encoding: .utf8)
         var items: [Item] = []
         var fence: (language: Substring, lines: [Substring])?
         var open: String?
@@ -50,7 +51,8 @@ struct GuidePage {
             } else if line.hasPrefix("    "), !line.allSatisfy({ $0 == " " }) {
                 // A drawing.
                 if line.contains(where: "│┌└".contains) { continue }
-                let whole = (open.map { $0 + "\n" } ?? "") + line.dropFirst(4)
+                // In a list it is indented once more.
+                let whole = open.map { $0 + "\n" + line.dropFirst(4) } ?? String(line.drop { $0 == " " })
                 open = whole.hasSuffix("\\") ? whole : nil
                 if open == nil { items.append(.line(whole)) }
             } else {

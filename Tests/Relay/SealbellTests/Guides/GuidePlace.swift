@@ -6,15 +6,16 @@ import Testing
 
 @testable import RelayProgram
 
-/// A machine for one page: a network with nothing but loopback, and its own `/etc`, `/var/lib`, `/srv` and
-/// `/tmp`, so that the page's paths and ports are free and are the page's own.
+/// A machine for one page: a network with nothing but loopback, and its own `/etc`, `/var/lib`, `/srv`,
+/// `/usr/local/bin` and `/tmp`, so that the page's paths and ports are free and are the page's own.
 final class GuidePlace {
     /// The reader's working directory, as the place sees it.
     static let home = "/mnt/home"
     private static let path = "/mnt/bin:/usr/bin:/bin:/usr/sbin:/sbin"
     /// What no relay brings, and not every machine has: it notes how it was called.
     private static let standIns = [
-        "systemctl", "systemd-analyze", "journalctl", "editor", "occ", "wakunode2", "make"
+        "systemctl", "systemd-analyze", "journalctl", "editor", "occ", "wakunode2", "make", "apt", "buildah",
+        "docker", "swift", "ssh"
     ]
 
     let folder: TemporaryFolder
@@ -75,6 +76,7 @@ final class GuidePlace {
         mount --bind /mnt/lib /var/lib
         mount --bind /mnt/srv /srv
         mount -t tmpfs tmpfs /tmp
+        mount -t tmpfs tmpfs /usr/local/bin
         /usr/bin/python3 -c '
         import fcntl, socket, struct
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as some:

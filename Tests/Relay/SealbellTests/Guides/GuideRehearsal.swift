@@ -21,6 +21,8 @@ final class GuideRehearsal {
     private(set) var said = ""
     private(set) var all = ""
     private var count = 0
+    /// What the reader's shell has kept of earlier commands: its directory and its mask.
+    private var kept: [String] = []
 
     private init(_ page: GuidePage, _ place: GuidePlace) { (self.page, self.place) = (page, place) }
 
@@ -69,12 +71,29 @@ final class GuideRehearsal {
 
     /// Runs a command and keeps what it said.
     func run(_ text: String, _ status: Int32, input: String? = nil) async throws {
-        let ended = try await place.run(command(text) + (input.map { " < " + $0 } ?? ""))
+        let typed = kept + [command(text) + (input.map { " < " + $0 } ?? "")]
+        let ended = try await place.run(typed.joined(separator: "\n"))
         count += 1
         said = ended.said
         all += said
         #expect(ended.status == status, "\(page.name): \(command(text))\n\(said)")
     }
+
+    /// Runs a command that changes the reader's shell, for all that run after it.
+    func keep(_ text: String) async throws {
+        try await run(text, 0)
+        kept.append(command(text))
+    }
+
+    /// Runs a command that fails in the words that the page has for it.
+    func fails(_ text: String, _ status: Int32, _ words: String) async throws {
+        #expect(page.text.contains(words), "\(page.name) no longer has: \(words)")
+        try await run(text, status)
+        #expect(said.contains(words), "\(command(text)): \(said)")
+    }
+
+    /// From now on the reader types into another shell.
+    func beginShell() { kept = [] }
 
     func serve(_ text: String) async throws {
         count += 1
@@ -103,6 +122,11 @@ extension GuideRehearsal.Step {
                 #expect(rehearsal.said.contains(word), "\(begins): \(rehearsal.said)")
             }
         }
+    }
+
+    /// A command after which the reader's shell is another: `cd`, `umask`.
+    static func keeps(_ begins: String) -> Self {
+        Self(begins: begins) { rehearsal, item in try await rehearsal.keep(try #require(item).text) }
     }
 
     /// A command that serves from then on.

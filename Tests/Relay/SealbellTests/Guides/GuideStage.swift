@@ -76,6 +76,31 @@ extension GuideRehearsal {
         return server
     }
 
+    /// A server signs up at the page's relay, and a phone of its user registers.
+    func join() async throws -> (server: DemoServer, phone: DemoApp) {
+        try await place.prepare("sealbell origins invite chat.acme.example")
+        let server = try await signUp(at: Self.relay)
+        return (server, try await phone(of: server))
+    }
+
+    /// Another phone of that user registers.
+    func phone(of server: DemoServer) async throws -> DemoApp {
+        let file = try await place.runFile("/var/lib/sealbell")
+        let phone = try DemoApp(.apns, try #require(file.publicKeys["zulip-main"]?.first))
+        try await send(server.register(phone), to: Self.relay)
+        return phone
+    }
+
+    /// The server tells its user of a message.
+    func tell(_ phone: DemoApp, by server: DemoServer) async throws {
+        for call in try server.notify(phone.notification(DemoApp.message(1, "see you")), [phone]) {
+            try await send(call, to: Self.relay)
+        }
+    }
+
+    /// Where every page has its relay listen.
+    private static let relay = "http://127.0.0.1:8480"
+
     // MARK: Status
 
     /// The network that the page has one join: a node for the relay and one for clients, at the page's ports.

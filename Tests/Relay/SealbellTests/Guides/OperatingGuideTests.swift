@@ -9,11 +9,11 @@ import ZulipPush
 extension GuideCommandTests {
     /// Whoever reads this page has a relay: the one of README.md, whose push services are simulated. Its keys
     /// are those of the configuration, as of a relay that is no rehearsal.
-    private static let relay =
+    static let relay =
         "exec sealbell serve --sandbox --config /etc/sealbell/sealbell.yaml --state /var/lib/sealbell "
         + "--set store.keys=/etc/sealbell/storage.keys"
 
-    private static var begin: GuideRehearsal.Step {
+    static var begin: GuideRehearsal.Step {
         .hand { rehearsal in
             try rehearsal.putRelayOfReadMe()
             try await rehearsal.prepareAcme()
@@ -23,13 +23,9 @@ extension GuideCommandTests {
     }
 
     /// A server signs up, and a phone of its registers. The page's `token.txt` has the phone's token.
-    private static var join: GuideRehearsal.Step {
+    static var join: GuideRehearsal.Step {
         .hand { rehearsal in
-            try await rehearsal.place.prepare("sealbell origins invite chat.acme.example")
-            let server = try await rehearsal.signUp(at: "http://127.0.0.1:8480")
-            let file = try await rehearsal.place.runFile("/var/lib/sealbell")
-            let phone = try DemoApp(.apns, try #require(file.publicKeys["zulip-main"]?.first))
-            try await rehearsal.send(server.register(phone), to: "http://127.0.0.1:8480")
+            let (server, phone) = try await rehearsal.join()
             try rehearsal.place.put(phone.token, at: "token.txt")
             rehearsal.filled["UUID"] = server.realm.uuid
             rehearsal.filled["--token-id ID"] = "--token-id \(phone.tokenID.text)"
@@ -95,7 +91,7 @@ extension GuideCommandTests {
     }
 
     /// A command that watches for half a minute what the relay does by itself: the reader interrupts it.
-    private static func watched(_ begins: String, says words: String) -> GuideRehearsal.Step {
+    static func watched(_ begins: String, says words: String) -> GuideRehearsal.Step {
         .shown(begins) { rehearsal, text in
             let program = try rehearsal.place.start("exec " + text)
             #expect(await program.says(words), "\(program.text)")
