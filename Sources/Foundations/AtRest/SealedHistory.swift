@@ -128,7 +128,7 @@ extension SealedStore {
     /// - Returns: how many went.
     package func boundHistories(_ bounds: HistoryBounds = HistoryBounds()) async throws(StoreError) -> Int {
         let owner = digests.digest(Self.historyOwner)
-        guard var tally = try await records.tally([owner]).first else { return 0 }
+        guard var tally = try await records.tally([owner], weighing: true).first else { return 0 }
         var gone = 0
         while tally.records > bounds.histories || tally.bytes > bounds.bytes {
             let oldest = try await records.page(

@@ -126,9 +126,11 @@ extension SealedStore: Registry {
         return try await records.forget(owner: owner, limit: left) + keys.count
     }
 
-    package func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
+    package func tally(
+        _ owners: [RecordKey], weighing: Bool
+    ) async throws(StoreError) -> [RecordTally] {
         guard !owners.isEmpty else { return [] }
-        return try await records.tally(owners.map(digests.digest))
+        return try await records.tally(owners.map(digests.digest), weighing: weighing)
     }
 
     package var clock: DoubtedClock? { doubted }

@@ -40,8 +40,10 @@ extension ForwardingRegistry {
         try await registry.purge(before: before, limit: limit)
     }
 
-    package func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
-        try await registry.tally(owners)
+    package func tally(
+        _ owners: [RecordKey], weighing: Bool
+    ) async throws(StoreError) -> [RecordTally] {
+        try await registry.tally(owners, weighing: weighing)
     }
 
     package func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {
@@ -132,8 +134,8 @@ extension ForwardingEngine {
         try await base.purge(before: before, limit: limit)
     }
 
-    package func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
-        try await base.tally(owners)
+    package func tally(_ owners: [Digest16], weighing: Bool) async throws(StoreError) -> [RecordTally] {
+        try await base.tally(owners, weighing: weighing)
     }
 
     package func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {

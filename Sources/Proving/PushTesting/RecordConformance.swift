@@ -300,15 +300,19 @@ package enum EngineConformance {
             try await engine.find(numbers.map { Samples.digest($0) }, now: now)
                 .reduce(0) { $0 + ($1?.body.count ?? 0) }
         }
-        let before = try await engine.tally(owners)
-        try expect(before.map(\.records) == [1, 0, 2, 1], "one answer for each, in order")
+        let before = try await engine.tally(owners, weighing: true)
         try expect(before[1] == .none, "nobody has nothing")
         try expect(try await before[2].bytes == bytes(1, 2) && before[2].bytes > 0, "the bodies' bytes")
         _ = try await engine.apply([.expire(Samples.digest(2), at: now, if: .any)], now: now)
-        let after = try await engine.tally(owners)
+        let after = try await engine.tally(owners, weighing: true)
         try expect(after[2].records == 2, "an expired one still stands there")
         try expect(try await after[2].bytes == bytes(1), "and takes nothing any more")
-        try expect(try await engine.tally([]).isEmpty, "of none none")
+        for tallies in [before, after] {
+            try expect(tallies.map(\.records) == [1, 0, 2, 1], "one answer for each, in order")
+        }
+        let counted = try await engine.tally(owners, weighing: false)
+        try expect(counted == [1, 0, 2, 1].map { RecordTally(records: $0, bytes: 0) }, "without bytes")
+        try expect(try await engine.tally([], weighing: true).isEmpty, "of none none")
     }
 
     private static func settings(_ rig: EngineRig) async throws {

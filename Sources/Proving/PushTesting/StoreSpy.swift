@@ -99,10 +99,12 @@ package final class StoreSpy: ForwardingRegistry, ForwardingOutbox {
         return try await base.purge(before: before, limit: limit)
     }
 
-    package func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
+    package func tally(
+        _ owners: [RecordKey], weighing: Bool
+    ) async throws(StoreError) -> [RecordTally] {
         state.change { $0.tallies += 1 }
         try check()
-        return try await base.tally(owners)
+        return try await base.tally(owners, weighing: weighing)
     }
 
     package func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {

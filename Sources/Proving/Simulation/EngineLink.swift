@@ -203,8 +203,10 @@ extension EngineLink: StoredRecords {
         try await call(.records) { (engine) throws(StoreError) in try await engine.setRecordsAside(records) }
     }
 
-    func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
-        try await call(.records) { (engine) throws(StoreError) in try await engine.tally(owners) }
+    func tally(_ owners: [Digest16], weighing: Bool) async throws(StoreError) -> [RecordTally] {
+        try await call(.records) { (engine) throws(StoreError) in
+            try await engine.tally(owners, weighing: weighing)
+        }
     }
 
     func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {

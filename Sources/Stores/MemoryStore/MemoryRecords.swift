@@ -32,8 +32,8 @@ extension MemoryStore: StoredRecords {
         shared.state.withLock { $0.purge(before, limit) }
     }
 
-    package func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
-        shared.state.withLock { $0.tally(owners) }
+    package func tally(_ owners: [Digest16], weighing: Bool) async throws(StoreError) -> [RecordTally] {
+        shared.state.withLock { $0.tally(owners, weighing: weighing) }
     }
 
     package func setRecordsAside(_ records: [SeenRecord]) async throws(StoreError) -> Int {
@@ -89,12 +89,12 @@ extension MemoryState {
         return keys.count
     }
 
-    func tally(_ owners: [Digest16]) -> [RecordTally] {
+    func tally(_ owners: [Digest16], weighing: Bool) -> [RecordTally] {
         var tallies: [Digest16: RecordTally] = [:]
         for owner in owners { tallies[owner] = RecordTally.none }
         for record in records.values {
             guard let owner = record.owner, let so = tallies[owner] else { continue }
-            tallies[owner] = so + RecordTally(records: 1, bytes: record.body.count)
+            tallies[owner] = so + RecordTally(records: 1, bytes: weighing ? record.body.count : 0)
         }
         return owners.map { tallies[$0] ?? .none }
     }

@@ -142,9 +142,10 @@ extension PostgresRecords {
     }
 
     static func tally(
-        _ owners: [Digest16], _ session: PostgresSession
+        _ owners: [Digest16], weighing: Bool, _ session: PostgresSession
     ) throws(PostgresFault) -> [RecordTally] {
-        let rows = try session.run([Query(RecordSQL.tally) { $0.add(digests: owners) }], commits: false)[0]
+        let statement = weighing ? RecordSQL.tally : RecordSQL.count
+        let rows = try session.run([Query(statement) { $0.add(digests: owners) }], commits: false)[0]
         var tallies: [RecordTally] = []
         for row in 0..<rows.count {
             tallies.append(

@@ -31,9 +31,9 @@ extension PostgresStore: StoredRecords {
         }
     }
 
-    package func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
+    package func tally(_ owners: [Digest16], weighing: Bool) async throws(StoreError) -> [RecordTally] {
         try await core.single(.read) { session throws(PostgresFault) in
-            try PostgresRecords.tally(owners, session)
+            try PostgresRecords.tally(owners, weighing: weighing, session)
         }
     }
 

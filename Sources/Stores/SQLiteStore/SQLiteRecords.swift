@@ -46,9 +46,9 @@ extension SQLiteStore: StoredRecords {
         try await queue.submit(.bulk) { try $0.purge(before: before, limit: limit, $1) }
     }
 
-    package func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
+    package func tally(_ owners: [Digest16], weighing: Bool) async throws(StoreError) -> [RecordTally] {
         do {
-            return try await pool.read { db in try SQLiteRecords.tally(owners, db) }
+            return try await pool.read { db in try SQLiteRecords.tally(owners, weighing: weighing, db) }
         } catch {
             throw SQLFault.translate(error)
         }
@@ -250,16 +250,22 @@ enum SQLiteRecords {
         return try sql.step() ? Int(sql.int(0)) : 0
     }
 
-    /// Of each owner in turn, by the index of owners; the length of a body is read without the body.
-    static func tally(_ owners: [Digest16], _ db: Database) throws -> [RecordTally] {
-        try owners.map { owner in
-            var sql = try SQL(
-                db, "SELECT count(*), COALESCE(sum(length(body)), 0) FROM records WHERE owner = ?")
+    /// Of each owner in turn, by the index of owners, which alone answers where bytes are not asked for; the
+    /// length of a body is read without the body, but with the page that it stands in.
+    static func tally(_ owners: [Digest16], weighing: Bool, _ db: Database) throws -> [RecordTally] {
+        let text = tally(weighing: weighing)
+        return try owners.map { owner in
+            var sql = try SQL(db, text)
             sql.bind(owner)
             defer { sql.finish() }
             guard try sql.step() else { return .none }
             return RecordTally(records: Int(sql.int(0)), bytes: Int(sql.int(1)))
         }
+    }
+
+    static func tally(weighing: Bool) -> String {
+        let bytes = weighing ? "COALESCE(sum(length(body)), 0)" : "0"
+        return "SELECT count(*), \(bytes) FROM records WHERE owner = ?"
     }
 
     /// One row of ``rowColumns``.

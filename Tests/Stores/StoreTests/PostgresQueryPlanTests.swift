@@ -23,8 +23,8 @@ struct PostgresQueryPlanTests {
         (RecordSQL.pageOwner, 4, "records_by_owner"), (RecordSQL.pageAddress, 4, "records_by_address"),
         (RecordSQL.pageExpired, 5, "expired_by_owner"),
         (OutboxSQL.endOwed, 3, "parked_by_record"),
-        (RecordSQL.tally, 1, "records_by_owner"), (InspectionSQL.owed, 1, "outbox_pkey"),
-        (InspectionSQL.oldest, 1, "outbox_pkey")
+        (RecordSQL.tally, 1, "records_by_owner"), (RecordSQL.count, 1, "records_by_owner"),
+        (InspectionSQL.owed, 1, "outbox_pkey"), (InspectionSQL.oldest, 1, "outbox_pkey")
     ]
 
     private static let cut = "=== plan"

@@ -111,7 +111,7 @@ enum RowFuzz {
         }
         let ends = spoiled.sorted().map { StoredChange.expire(digest($0), at: now, if: .any) }
         _ = try await store.settle([], feedback: ends, now: now)
-        _ = try await store.tally([digest(300), digest(301)])
+        _ = try await store.tally([digest(300), digest(301)], weighing: true)
         _ = try await store.purge(before: UnixTime(milliseconds: 1), limit: 10)
         _ = try await store.setRecordsAside([])
         // Whoever signs up now is found.

@@ -144,17 +144,33 @@ struct SQLiteClaimTests {
         let store = try open(folder)
         try await park(10, of: 0..<50, in: store)
         try store.close()
-        let database = try DatabaseQueue(path: folder.path)
-        let values = StatementArguments(Array(repeating: 1, count: question.count { $0 == "?" }))
-        let plan = try await database.read { db in
-            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + question, arguments: values)
-                .map { $0["detail"] as String }
-        }
+        let plan = try await Self.plan(question, folder)
         #expect(!plan.isEmpty)
         for step in plan {
             #expect(step.hasPrefix("SEARCH outbox USING "), "\(plan)")
             #expect(
                 step.contains("INDEX parked_by_") || step.contains("INTEGER PRIMARY KEY (rowid>"), "\(plan)")
+        }
+    }
+
+    @Test("Records are counted in an index alone; only where their bytes are asked for too, they are read")
+    func counting() async throws {
+        let folder = try TemporaryStore()
+        defer { folder.remove() }
+        try open(folder).close()
+        let counted = try await Self.plan(SQLiteRecords.tally(weighing: false), folder)
+        #expect(
+            counted.count == 1 && counted[0].contains("USING COVERING INDEX records_by_owner"), "\(counted)")
+        let weighed = try await Self.plan(SQLiteRecords.tally(weighing: true), folder)
+        #expect(weighed.count == 1 && weighed[0].contains("USING INDEX records_by_owner"), "\(weighed)")
+    }
+
+    private static func plan(_ question: String, _ folder: TemporaryStore) async throws -> [String] {
+        let database = try DatabaseQueue(path: folder.path)
+        let values = StatementArguments(Array(repeating: 1, count: question.count { $0 == "?" }))
+        return try await database.read { db in
+            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + question, arguments: values)
+                .map { $0["detail"] as String }
         }
     }
 }

@@ -13,7 +13,7 @@ extension BareRegistry {
     func page(_: RecordIndex, after _: UInt64, limit _: Int) async throws(StoreError) -> [Record] { [] }
     func purge(before _: UnixTime, limit _: Int) async throws(StoreError) -> Int { 0 }
     func forget(owner _: RecordKey, limit _: Int) async throws(StoreError) -> Int { 0 }
-    func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
+    func tally(_ owners: [RecordKey], weighing: Bool) async throws(StoreError) -> [RecordTally] {
         owners.map { _ in RecordTally.none }
     }
 }

@@ -94,7 +94,7 @@ extension ZulipRelay {
             let known = try await registry.realms(of: server, keys)
             let tenancies = Set(known.map(\.realm.tenancy)).union([tenancy])
             let owners = Array(tenancies)
-            let tallies = try await registry.tally(owners.map { keys.devices(of: $0) })
+            let tallies = try await registry.tally(owners.map { keys.devices(of: $0) }, weighing: true)
             return Dictionary(zip(owners, tallies), uniquingKeysWith: { first, _ in first })
         } catch {
             throw ZulipError(.overloaded)

@@ -73,7 +73,8 @@ package struct ZulipServers: Sendable {
     package func holdings(of server: UUIDText) async throws(StoreError) -> Holdings {
         let realms = try await registry.realms(of: server, keys)
         let dead = realms.count { $0.realm.isLocallyDeleted }
-        let tallies = try await registry.tally(realms.map { keys.devices(of: $0.realm.tenancy) })
+        let tallies = try await registry.tally(
+            realms.map { keys.devices(of: $0.realm.tenancy) }, weighing: false)
         return Holdings(
             realms: realms.count - dead, deadRealms: dead, devices: tallies.reduce(0) { $0 + $1.records })
     }
