@@ -56,11 +56,14 @@ package struct RegistrationHistory: Sendable, Hashable {
 
     /// Drops what is older than a week or of a time to come, joins the hours of days that are over, and keeps
     /// within the bound: the oldest cells go.
-    mutating func trim(at now: UnixTime) {
+    ///
+    /// - Parameter latest: the latest time that is believed; `nil`: no later than `now`. It is later where a
+    ///   relay's own clock is behind the others', whose counts must not go for that.
+    mutating func trim(at now: UnixTime, latest: UnixTime? = nil) {
         let hour = Self.hour(of: now)
         let old = cells
         // A clock that was ahead has left counts of days to come, which would stay and push out the others'.
-        let kept = hour - Self.hoursKept + 1...hour + Self.hoursAhead
+        let kept = hour - Self.hoursKept + 1...max(hour, latest.map(Self.hour) ?? hour) + Self.hoursAhead
         cells = []
         for var cell in old where kept.contains(cell.start) {
             if cell.hours == 1, cell.start < hour - Self.hoursOfDay {
@@ -74,9 +77,9 @@ package struct RegistrationHistory: Sendable, Hashable {
     }
 
     /// The same without what is older than a week by then.
-    package func trimmed(at now: UnixTime) -> RegistrationHistory {
+    package func trimmed(at now: UnixTime, latest: UnixTime? = nil) -> RegistrationHistory {
         var history = self
-        history.trim(at: now)
+        history.trim(at: now, latest: latest)
         return history
     }
 

@@ -76,7 +76,8 @@ extension SealedStore {
     ) async throws(StoreError) -> Int {
         let keys = names.map(Self.historyName)
         for _ in 0..<Self.historyTries {
-            let now = doubted.now.judged
+            let time = doubted.now
+            let now = time.judged
             let rows = try await records.find(names + keys.map(digests.digest), now: now)
             guard rows.count == 2 * names.count else { throw StoreError(.corrupt) }
             var changes: [StoredChange] = []
@@ -87,9 +88,9 @@ extension SealedStore {
                     history = known.body.reveal { RegistrationHistory($0) } ?? history
                 }
                 for count in counts[name] ?? [] {
-                    history.add(count.event, count.reason, count.count, last: count.last)
+                    history.add(count.event, count.reason, count.count, last: time.believed(count.last))
                 }
-                changes.append(put(history, keys[place], beside: name, over: old))
+                changes.append(put(history, keys[place], beside: name, over: old, at: time))
             }
             guard !changes.isEmpty else { return 0 }
             // Refused: a registration has ended since, or another relay wrote. The next look sees either.
@@ -100,17 +101,18 @@ extension SealedStore {
 
     /// Over exactly what was read: each write of a history is touched later than the one before.
     ///
-    /// Its times are in clear, so they say no more than the hour.
+    /// Its times are in clear, so they say no more than the hour. They are those that are believed, and the
+    /// store's where this clock is behind it: the history is all relays', and must end neither by a clock that
+    /// is ahead of theirs nor by one that is behind.
     private func put(
         _ history: RegistrationHistory, _ key: RecordKey, beside registration: Digest16,
-        over old: StoredRecord?
+        over old: StoredRecord?, at time: DoubtedClock.Reading
     ) -> StoredChange {
-        let now = world.now()
-        let hour = UnixTime(seconds: RegistrationHistory.hour(of: now) * 3_600)
+        let hour = UnixTime(seconds: RegistrationHistory.hour(of: time.latest) * 3_600)
         let touched = old.map { max(hour, $0.touchedAt + .milliseconds(1)) } ?? hour
         let record = Record(
             key: key, owner: Self.historyOwner, touchedAt: touched, expiresAt: hour + Self.historyLife,
-            body: Secret(history.trimmed(at: now).bytes))
+            body: Secret(history.trimmed(at: time.judged, latest: time.latest).bytes))
         return .put(
             seal(record, beside: registration),
             if: .besideLive(touchedNotAfter: old?.touchedAt ?? .distantPast))
@@ -120,7 +122,9 @@ extension SealedStore {
     package func history(of registration: Digest16) async throws(StoreError) -> RegistrationHistory? {
         let found = try await find([Self.historyName(registration)])
         guard let record = found.first ?? nil else { return nil }
-        return record.body.reveal { RegistrationHistory($0) }?.trimmed(at: world.now())
+        let time = doubted.now
+        return record.body.reveal { RegistrationHistory($0) }?
+            .trimmed(at: time.judged, latest: time.latest)
     }
 
     /// Deletes the histories that were written longest ago until the others are within the bounds.

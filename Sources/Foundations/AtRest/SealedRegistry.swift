@@ -155,8 +155,11 @@ extension SealedStore: Registry {
         case .put(let record, let condition): .put(seal(record), if: condition)
         case .putBeside(let record, let registration, let touched):
             .put(seal(record, beside: registration), if: .besideLive(touchedNotAfter: touched))
-        case .expire(let key, let at, let condition): .expire(digests.digest(key), at: at, if: condition)
-        case .expireStored(let digest, let at, let condition): .expire(digest, at: at, if: condition)
+        case .expire(let key, let at, let condition):
+            .expire(digests.digest(key), at: doubted.now.believed(at), if: condition)
+        case .expireStored(let digest, let at, let condition):
+            // By a clock that is years ahead no registration of the years between would be later than this.
+            .expire(digest, at: doubted.now.believed(at), if: condition)
         case .delete(let key, let condition): .delete(digests.digest(key), if: condition)
         }
     }

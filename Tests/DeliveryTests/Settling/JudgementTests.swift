@@ -121,6 +121,18 @@ struct JudgementTests {
         }
     }
 
+    @Test("A renewal that a clock far ahead has stamped keeps no dead token; clocks may differ by some hours")
+    func renewedAhead() {
+        let dead = Outcome.unregistered(since: UnixTime(seconds: 9_000))
+        for (ahead, isEnded) in [(0, false), (6 * 3_600, false), (6 * 3_600 + 1, true), (86_400 * 999, true)]
+        {
+            let touched = now + .seconds(ahead)
+            let judged = judge(samplePush(1, touchedAt: touched), dead, .unregisteredAPNs)
+            #expect((ended(judged) != nil) == isEnded, "\(ahead) s")
+            #expect(judged.first == (isEnded ? .unregistered : .retry))
+        }
+    }
+
     @Test("What was refused here blames its registration, whatever a lane meets")
     func local() {
         let judged = judge(

@@ -235,6 +235,19 @@ struct AccountRelayTests {
         #expect(try await bench.relay.deviceRevisions().isEmpty)
     }
 
+    @Test("A refusal of years to come, stamped by a relay whose clock is wrong, shuts no phone out")
+    func refusedInYears() async throws {
+        let bench = try await RealmRig()
+        let realm = try #require(UUIDText(RealmRig.realm))
+        let id = try await register(bench, 1)
+        let key = try await bench.relay.accountKey(realm, id)
+        _ = try await bench.relay.store.apply([.expire(key, at: bench.now + Self.day * 999, if: .any)])
+        #expect(try await servers(bench).facts(ofDevice: .number(id), in: realm)?.expired != nil)
+        #expect(try await register(bench, 1) == id)
+        let facts = try #require(try await servers(bench).facts(ofDevice: .number(id), in: realm))
+        #expect(facts.expired == nil && facts.kind == .apns)
+    }
+
     // MARK: the stale list
 
     @Test("A device is listed from the fourteenth day after its push service refused it until it comes back")

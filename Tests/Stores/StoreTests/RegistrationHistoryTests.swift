@@ -223,6 +223,80 @@ struct RegistrationHistoryTests {
         #expect(last == now + .seconds(3_600), "another relay's clock may be ahead a little")
     }
 
+    /// The same with a wall clock that is wrong by some years, and a monotonic one that is right.
+    private static func world(_ clock: ManualClock, wrongBy skew: Duration, seed: UInt64) -> World {
+        var world = clock.world(seed: seed)
+        let now = world.now
+        world.now = { now() + skew }
+        return world
+    }
+
+    @Test(
+        "A relay whose clock is years ahead, or behind, ends nobody's counts, and its own are of their time",
+        arguments: [1, -1], [1, 30])
+    func wrongClock(_ side: Int, _ times: Int) async throws {
+        let skew = Duration.seconds(side * 3 * 365 * 86_400)
+        let clock = ManualClock()
+        let keys = AtRestKeys.generate(clock.world(seed: 3))
+        let shared = MemoryStore.Shared(rows: 1_000)
+        func store(_ number: UInt64, _ world: World) async throws -> SealedStore {
+            try await SealedStore(
+                engine: MemoryStore(owner: Self.process(number), sharing: shared, clock: { clock.now }),
+                keys: keys, world: world)
+        }
+        let right = try await store(1, clock.world(seed: 1))
+        try await right.clock?.keep()
+        try await Self.register(1, right, clock)
+        _ = try await Self.count(1, .refused, "BadTopic", 2, right, clock)
+        let wrong = try await store(2, Self.world(clock, wrongBy: skew, seed: 2))
+        var left: [RegistrationCount] = []
+        for _ in 0..<times {
+            let count = RegistrationCount(
+                registration: wrong.digest(of: Self.key(1)), event: .delivered, reason: "", count: 1,
+                last: clock.now + skew)
+            #expect(try await wrong.count([count], left: &left) == 1)
+        }
+        let told = try await Self.told(1, right)
+        #expect(told.contains("1h refused BadTopic 2"), "\(told)")
+        #expect(try await Self.told(1, wrong).contains("1h refused BadTopic 2"))
+        // Of a clock that is behind nobody knows by how much: its own counts are as old as it says.
+        if side > 0 { #expect(told.contains("1h delivered  \(times)"), "\(told)") }
+        _ = try await Self.count(1, .refused, "BadTopic", 1, right, clock)
+        #expect(try await Self.told(1, right).contains("1h refused BadTopic 3"))
+        #expect(try await right.purge(before: clock.now, limit: 10) == 0)
+        clock.advance(by: .seconds(8 * 86_400))
+        #expect(try await Self.told(1, right).isEmpty, "it is over when its week is")
+        #expect(try await right.purge(before: clock.now, limit: 10) == 1)
+    }
+
+    @Test("A registration that a relay whose clock is years ahead has ended is one that ended now")
+    func endedAhead() async throws {
+        let clock = ManualClock()
+        let keys = AtRestKeys.generate(clock.world(seed: 3))
+        let shared = MemoryStore.Shared(rows: 1_000)
+        func engine(_ number: UInt64) -> MemoryStore {
+            MemoryStore(owner: Self.process(number), sharing: shared, clock: { clock.now })
+        }
+        let right = try await SealedStore(engine: engine(1), keys: keys, world: clock.world(seed: 1))
+        try await right.clock?.keep()
+        for number in 1...2 { try await Self.register(number, right, clock) }
+        let years = Duration.seconds(3 * 365 * 86_400)
+        let wrong = try await SealedStore(
+            engine: engine(2), keys: keys, world: Self.world(clock, wrongBy: years, seed: 2))
+        let ends: [Change] = [
+            .expire(Self.key(1), at: clock.now + years, if: .any),
+            .expireStored(wrong.digest(of: Self.key(2)), at: clock.now + years, if: .any)
+        ]
+        for end in ends { #expect(try await wrong.apply([end]) == .committed) }
+        for record in try await right.find([Self.key(1), Self.key(2)]) {
+            guard case .expired(let at)? = record?.state else {
+                Issue.record("it has not ended")
+                continue
+            }
+            #expect(at == clock.now)
+        }
+    }
+
     @Test("Its bytes read as they were written, are bounded, and other bytes are none")
     func bytes() {
         let now = UnixTime(seconds: 1_800_000_000)

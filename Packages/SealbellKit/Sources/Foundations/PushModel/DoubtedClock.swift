@@ -18,15 +18,24 @@ package final class DoubtedClock: Sendable {
         /// What to end things by: never later than `wall`.
         package var judged: UnixTime
         package var isDoubted: Bool
+        /// The latest time that is believed: the store's, where the wall clock is behind it. Never earlier than
+        /// `judged`. What another clock has stamped later than this is wrong.
+        package var latest: UnixTime
 
-        package init(wall: UnixTime, judged: UnixTime, isDoubted: Bool) {
+        package init(wall: UnixTime, judged: UnixTime, isDoubted: Bool, latest: UnixTime? = nil) {
             self.wall = wall
             self.judged = judged
             self.isDoubted = isDoubted
+            self.latest = max(judged, latest ?? judged)
         }
 
         /// By how much the wall clock is ahead of what is believed; zero unless it is doubted.
         package var ahead: Duration { isDoubted ? wall.since(judged) : .zero }
+
+        /// A time that this clock has stamped, as it is believed.
+        package func believed(_ stamp: UnixTime) -> UnixTime {
+            isDoubted && stamp > judged ? min(stamp - ahead, judged) : stamp
+        }
 
         /// The time that tells whether what was stamped then has ended. What the clock in doubt itself has
         /// stamped is judged by it: of the two times the stamp is nearer to the wall's, and not days away
@@ -93,7 +102,9 @@ package final class DoubtedClock: Sendable {
             }
             let witness = state.last + max(.zero, state.at.duration(to: now))
             let ahead = wall.since(witness)
-            guard ahead > .zero else { return Reading(wall: wall, judged: wall, isDoubted: false) }
+            guard ahead > .zero else {
+                return Reading(wall: wall, judged: wall, isDoubted: false, latest: witness)
+            }
             let spent = max(.zero, state.spent - Self.forgiven(in: state.spentAt.duration(to: now)))
             guard ahead <= Self.tolerance - spent else {
                 return Reading(wall: wall, judged: witness, isDoubted: true)
