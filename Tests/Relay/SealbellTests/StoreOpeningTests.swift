@@ -26,6 +26,34 @@ struct StoreOpeningTests {
         #expect(refused?.status == .configuration)
     }
 
+    @Test("A file of the store that the relay's user may not write is found, by that user and by root")
+    func closedFiles() {
+        func closed(
+            as user: UInt32, _ files: [String: DatabaseFiles.Facts], folder owner: UInt32 = 990
+        ) -> String? {
+            var looked = DatabaseFiles("/state/relay.sqlite")
+            looked.user = user
+            looked.facts = { $0 == "/state" ? .init(owner: owner, mode: 0o40700) : files[$0] }
+            return looked.closed
+        }
+        let (database, log) = ("/state/relay.sqlite", "/state/relay.sqlite-wal")
+        let own = DatabaseFiles.Facts(owner: 990, mode: 0o100600)
+        let roots = DatabaseFiles.Facts(owner: 0, mode: 0o100644)
+        for user: UInt32 in [990, 0] {
+            #expect(closed(as: user, [:]) == nil, "there is no store yet")
+            #expect(closed(as: user, [database: own, log: own]) == nil)
+            #expect(closed(as: user, [database: roots]) == database, "a backup that root has restored")
+            #expect(closed(as: user, [database: own, log: roots]) == log)
+            #expect(closed(as: user, [database: .init(owner: 990, mode: 0o100400)]) == database)
+            #expect(closed(as: user, [database: .init(owner: 0, mode: 0o100660)]) == nil, "by its group")
+        }
+        #expect(closed(as: 0, [database: roots], folder: 0) == nil, "a relay that is root's")
+        var looked = DatabaseFiles(database)
+        (looked.user, looked.facts) = (990, { _ in roots })
+        let told = StoreChecks.rights(looked)
+        #expect(told.map(\.severity) == [.fault] && told.map(\.subject) == [database])
+    }
+
     private func start(_ store: StoreConfiguration) async throws {
         let open = try await OpenStore.open(
             store, limits: LimitsConfiguration(), synchronous: .full, world: .live, journal: .silent)

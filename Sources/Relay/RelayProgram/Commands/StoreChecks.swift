@@ -27,14 +27,16 @@ struct StoreChecks {
         guard access(path, F_OK) == 0 || errno != ENOENT else {
             return [.good(.store, path, "There is no store yet; the first start makes it.")]
         }
+        let rights = Self.rights(DatabaseFiles(path))
         let seen: SQLiteInspection
         do throws(StoreError) {
             seen = try SQLiteInspection.look(at: path, within: Self.span, world.instant)
         } catch {
-            return [.fault(.store, path, sentence(error))]
+            return rights.isEmpty ? [.fault(.store, path, sentence(error))] : rights
         }
         let findings =
-            [Self.soundness(seen, path, Self.span)] + Self.aside(seen.recordsAside) + keys(seen.checks)
+            rights + [Self.soundness(seen, path, Self.span)] + Self.aside(seen.recordsAside)
+            + keys(seen.checks)
         // What a store owes that no relay may serve from is owed elsewhere, or not yet.
         if let bar = seen.bar { return findings + [.fault(.store, path, StoreError(bar).sentence)] }
         return findings + owed(seen.owed, isServed: isServed)
@@ -66,6 +68,11 @@ struct StoreChecks {
     private func sentence(_ error: StoreError) -> String {
         guard error.code == .unavailable else { return error.sentence }
         return "It cannot be read. Run the doctor as the relay's user or as root, and check the disk."
+    }
+
+    /// Whoever examines it may read what the relay may not write.
+    static func rights(_ files: DatabaseFiles) -> [Finding] {
+        files.closed.map { [.fault(.store, $0, DatabaseFiles.closedSentence)] } ?? []
     }
 
     static func soundness(_ seen: SQLiteInspection, _ path: String, _ span: Duration) -> Finding {

@@ -58,6 +58,10 @@ struct OpenStore {
                     path: path, owner: owner, limits: bounds, synchronous: synchronous, world: world,
                     journal: journal)
             } catch {
+                // No waiting mends that.
+                if error.code == .unavailable, let file = DatabaseFiles(path).closed {
+                    throw CommandFailure(.configuration, "\(file): \(DatabaseFiles.closedSentence)")
+                }
                 throw failure(error, path)
             }
             let sealed: SealedStore
