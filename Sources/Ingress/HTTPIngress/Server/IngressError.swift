@@ -21,7 +21,8 @@ package struct IngressError: PushError {
         let who = names.map(\.text).joined(separator: " and ")
         switch code {
         case .bindFailed:
-            return "The listener \(who) cannot take its address: free the port or change `bind`."
+            return "The listener \(who) cannot take its address: another program has it, this machine does "
+                + "not have it (yet), or this user may not; sealbell doctor says which."
         case .tlsUnusable:
             return "The listener \(who) cannot use its certificate and key: check that both PEM files are "
                 + "readable and belong together."

@@ -132,7 +132,7 @@ struct RelayChecks {
     }
 
     /// Whether a reload reads it: the store's keys are watched, its password is asked for at each connection,
-    /// and an origin is a process of its own.
+    /// and an origin may be a process of its own.
     private static func isReadAgain(_ file: ConfiguredFile) -> Bool {
         !file.path.hasPrefix("store.") && !file.path.hasPrefix("origin.")
     }
