@@ -32,6 +32,7 @@ package enum EntryPoint {
 
     /// A program whose commands stand below `root`.
     package static func main<Root: AsyncParsableCommand>(_ root: Root.Type) async -> Never {
+        openStandardStreams()
         letSignalsThrough()
         exit(await run(root, Array(CommandLine.arguments.dropFirst()), .live(.standard, .current())).code)
     }

@@ -14,3 +14,12 @@ func letSignalsThrough() {
     // A reader that has gone away is an error of that write, and no reason to end the relay.
     signal(SIGPIPE, SIG_IGN)
 }
+
+/// Opens what the parent has closed of standard input, output and error at /dev/null. Otherwise the next file
+/// or connection would get the number, and the log would be written into it. Before anything is opened.
+func openStandardStreams() {
+    for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) < 0 {
+        // The lowest free number is this one, for those below are open by now.
+        guard open("/dev/null", O_RDWR) == descriptor else { return }
+    }
+}

@@ -30,6 +30,24 @@ struct ProcessTests {
         return file
     }
 
+    @Test("A parent that closes its streams gets no log written into a file of the state")
+    func closedStreams() async throws {
+        let folder = try folder()
+        let program = try Program(
+            ["serve", "--sandbox", "--config", "sealbell.yaml", "--state", "state"], in: folder.path,
+            before: "exec <&- >&- 2>&-;")
+        try await asked(for: "a relay that serves") { (try? runFile(folder))?.pid == program.pid }
+        #if canImport(Glibc)
+        for descriptor in 0...2 {
+            let place = "/proc/\(program.pid)/fd/\(descriptor)"
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: place) == "/dev/null")
+        }
+        #endif
+        program.signal(SIGTERM)
+        #expect(await program.status() == 0)
+        #expect(try readFile(folder.path + "/state/lock", limitBytes: 4096).isEmpty)
+    }
+
     @Test("It says where it is, keeps a second one out, drains at SIGTERM and ends with 0")
     func life() async throws {
         let folder = try folder()
