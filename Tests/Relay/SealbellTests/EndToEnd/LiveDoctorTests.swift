@@ -73,6 +73,8 @@ struct LiveDoctorTests {
             #expect(sentence(apple(.topicDisallowed))?.contains("bundle id") == true)
             #expect(sentence(apple(.badEnvironmentKeyInToken))?.contains("environment") == true)
             #expect(sentence(apple(.expiredProviderToken))?.contains("clock") == true)
+            // A clock that is ahead has no word of its own at Apple's, and at Google's first refusal none either.
+            #expect(sentence(apple(.invalidProviderToken))?.contains("clock") == true)
             #expect(sentence(apple(.badDeviceToken)) == nil)
             func firebase(_ outcome: Outcome, _ reason: Reason) -> String? {
                 sentence(google.verdict(on: Answer(outcome, reason, sentAt: .distantPast)))
@@ -81,6 +83,7 @@ struct LiveDoctorTests {
             #expect(firebase(.misconfigured(.credential), .notFound)?.contains("project_id") == true)
             #expect(
                 firebase(.misconfigured(.credential), .credentialUnavailable)?.contains("deleted") == true)
+            #expect(firebase(.retry(after: nil), .credentialUnavailable)?.contains("clock") == true)
             #expect(firebase(.retry(after: nil), .unavailable) == nil, "it says nothing of credentials")
         }
     }

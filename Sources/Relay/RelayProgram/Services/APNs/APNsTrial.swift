@@ -31,7 +31,8 @@ extension APNsSettings {
         case .invalidProviderToken, .missingProviderToken:
             .fault(
                 "Apple does not take the key: key_file, key_id and team belong together, and the key must "
-                    + "not be revoked. Compare all three with the page of keys at Apple.")
+                    + "not be revoked. Compare all three with the page of keys at Apple. If they are right, "
+                    + "look at the clock: what is signed in the future is refused with the same word.")
         case .badEnvironmentKeyInToken, .badEnvironmentKeyIdInToken, .badCertificateEnvironment:
             .fault(
                 "The key is for Apple's other environment only: make one for both, or set environment to the "

@@ -30,7 +30,10 @@ extension FCMSettings {
                     "Google gives no access token for the service account: its key was deleted, the account "
                         + "disabled, or this machine's clock is wrong.")
             } else {
-                .fault("No access token could be had: is the token endpoint reached? See reach above.")
+                .fault(
+                    "No access token could be had: either the token endpoint is not reached (see reach "
+                        + "above), or it refuses the service account, because its key was deleted, the "
+                        + "account disabled, or this machine's clock is wrong.")
             }
         default: .passing(answer)
         }
