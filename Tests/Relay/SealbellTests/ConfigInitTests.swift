@@ -68,7 +68,9 @@ struct ConfigInitTests {
             (start + Self.answers + ["--answer", "apns.team=short"], .configuration),
             (start + Self.answers + ["--answer", "apns.team=A\": [\n"], .configuration),
             (["config", "init", "--app", "A B", "--protocol", "zulip"] + Self.answers, .configuration),
-            (["config", "init", "--app", "acme", "--protocol", "smoke"] + Self.answers, .usage)
+            (["config", "init", "--app", "acme", "--protocol", "smoke"] + Self.answers, .usage),
+            (start + Self.answers + ["--host", "https://push.acme.example"], .usage),
+            (start + Self.answers + ["--host", "push.acme.example."], .usage)
         ] {
             let run = await run(words, folder)
             #expect(run.status == status, "\(words): \(run.all)")

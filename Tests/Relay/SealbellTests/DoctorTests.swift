@@ -121,6 +121,23 @@ struct DoctorTests {
         await service.stop()
     }
 
+    @Test("A proxy that the environment names and the configuration does not is told where nothing answers")
+    func ignoredProxy() throws {
+        let folder = try TemporaryFolder()
+        func told(_ variable: String, _ finding: Finding, _ more: String = "") throws -> [String] {
+            let shell = Shell(
+                facts: facts([variable: "http://proxy.example.org:3128"]), world: .live, out: { _ in },
+                err: { _ in })
+            return Doctor(try configuration(folder, more), shell).ignoredProxy([finding]).map(\.subject)
+        }
+        let (away, near) = (Finding.fault(.reach, "a", "b"), Finding.good(.reach, "a", "b"))
+        #expect(try told("HTTPS_PROXY", away) == ["HTTPS_PROXY"])
+        #expect(try told("https_proxy", away) == ["https_proxy"])
+        #expect(try told("HTTPS_PROXY", near).isEmpty)
+        #expect(try told("HTTPS_PROXY", away, "proxy: http://proxy.example.org:3128").isEmpty)
+        #expect(try told("HOME", away).isEmpty)
+    }
+
     @Test("The push services that are asked are those the apps use, each once")
     func doors() throws {
         let folder = try TemporaryFolder()

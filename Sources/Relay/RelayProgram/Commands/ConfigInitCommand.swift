@@ -53,6 +53,10 @@ struct ConfigInitCommand: SealbellCommand {
         }
         var plan = try SetupPlan(path, answers: answer, shell)
         plan.state = state.map { joinPath(shell.facts.workingDirectory, $0) }
+        if let host, !isHostName(host) {
+            throw CommandFailure(
+                .usage, "--host: a name alone, as push.example.org, without https:// and without a path.")
+        }
         plan.host = host
         try plan.ask(app: app, protocols: protocols)
         // Before anything is written: what is wrong with an answer is told as of any configuration.

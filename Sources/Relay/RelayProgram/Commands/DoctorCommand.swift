@@ -70,9 +70,27 @@ struct Doctor {
         findings += PortChecks(configuration).check()
         findings += DescriptorChecks(configuration).check()
         findings += await RelayChecks(configuration, shell).check()
-        if !isOffline { findings += await ReachChecks(configuration).check() }
+        if !isOffline {
+            let reach = await ReachChecks(configuration).check()
+            findings += reach + ignoredProxy(reach)
+        }
         if isLive { findings += await LiveChecks(configuration, shell.world).check() }
         return findings
+    }
+
+    /// Where something is out of reach, and the environment names a proxy: other programs take it from there,
+    /// the relay from its configuration alone.
+    func ignoredProxy(_ reach: [Finding]) -> [Finding] {
+        let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+        guard configuration.proxy == nil, reach.contains(where: { $0.severity == .fault }),
+            let name = names.first(where: { shell.facts.environment[$0]?.isEmpty == false })
+        else { return [] }
+        return [
+            .warning(
+                .reach, name,
+                "This variable is set, and the relay does not read it: if the way out is a proxy, set proxy "
+                    + "in the configuration.")
+        ]
     }
 
     /// Looked at with the machine.

@@ -53,10 +53,21 @@ struct TestPushCommand: SealbellCommand {
             json.member("token", utf8: token)
         }
         let answers = answer["answers"]?.array ?? []
-        adminListener.show(answer, shell) { _ in answers.map(Self.line) }
+        adminListener.show(answer, shell) { _ in answers.map(Self.line) + Self.hints(answers) }
         let outcomes = answers.map { $0["outcome"]?.string }
         if outcomes.contains("accepted") { return .done }
         return outcomes.last == .some(nil) ? .unavailable : .failed
+    }
+
+    /// Apple's word does not tell a wrong token from one of its other environment.
+    static func hints(_ answers: [JSONValue]) -> [String] {
+        guard answers.count == 1, answers[0]["reason"]?.string == Reason.badDeviceToken.rawValue else {
+            return []
+        }
+        return [
+            "A token of Apple's other environment gets this answer too: a build from Xcode has one of the "
+                + "sandbox, all others have one of production. With environment: learn both work."
+        ]
     }
 
     private static func line(_ answer: JSONValue) -> String {

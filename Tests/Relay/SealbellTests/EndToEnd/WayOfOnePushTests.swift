@@ -61,7 +61,8 @@ struct WayOfOnePushTests {
                 #expect(learned.out.last?.hasPrefix("acme/apns/sandbox: accepted") == true)
                 let only = await person.run(
                     "test-push", "--app", "acme", "--environment", "production", input: development)
-                #expect(only.status == .failed && only.out.count == 1)
+                #expect(only.status == .failed && only.out.count == 2)
+                #expect(only.out.last?.contains("environment: learn") == true)
                 let android = DemoApp.token(.fcm)
                 let google = try await person.json("test-push", "--app", "acme", input: android)
                 #expect(google["answers"]?[0]?["lane"]?.string == "acme/fcm/production")

@@ -93,17 +93,20 @@ struct OriginsDesk: Sendable {
         json.counts(origin.counts)
     }
 
+    private static let noHost = DeskRefusal.status(
+        400, "This is no host name: a name alone, as chat.example.org, without https:// and without a path.")
+
     private func invite(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let (host, control) = try host(inbound)
         let end = try await stored { () throws(StoreError) in try await control.invite(host) }
-        guard let end else { throw .status(400, "This is no host name.") }
+        guard let end else { throw Self.noHost }
         return JSONWriter.object { $0.member("expires_at", end.seconds) }
     }
 
     private func uninvite(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let (host, control) = try host(inbound)
         let was = try await stored { () throws(StoreError) in try await control.uninvite(host) }
-        guard let was else { throw .status(400, "This is no host name.") }
+        guard let was else { throw Self.noHost }
         guard was else { throw .status(404, "This host name has no invitation; it may have used it.") }
         return JSONWriter.object { _ in }
     }
