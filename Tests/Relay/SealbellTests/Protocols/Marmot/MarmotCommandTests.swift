@@ -34,20 +34,40 @@ struct MarmotCommandTests {
         try #require(out.first { $0.hasPrefix("code ") }.map { String($0.dropFirst(5)) })
     }
 
+    /// A phone with a token, in a group of its own.
+    private struct Founder {
+        let phone: CommandPerson
+        /// Where its wakes arrive.
+        let arrivals: AsyncStream<Delivery>
+        let joined: CommandRun
+        /// What others join the group by.
+        let code: String
+    }
+
+    /// - Parameter ending: what stands behind the token in its file.
+    /// - Parameter more: further words of its command line.
+    private static func founder(
+        at place: [String], _ running: RunningRelay, ending: String = "", _ more: [String] = []
+    ) async throws -> Founder {
+        let phone = try person(running.stage)
+        let token = Hex.encode(World.live.randomBytes(32))
+        try phone.put(token + ending, at: "token")
+        let arrivals = running.stage.apns.subscribe(token: token)
+        let joined = await phone.run("join", "--token-file", "token", arguments: more + place)
+        return Founder(phone: phone, arrivals: arrivals, joined: joined, code: try code(joined.out))
+    }
+
     @Test(
         "Phones join, one writes, the others are woken and fetch, and one leaves",
         arguments: TokenFormat.allCases)
     func life(_ format: TokenFormat) async throws {
         try await RelayStage.running(MarmotTests.text()) { running in
             let place = try await Self.place(running)
-            let (alice, bob) = (try Self.person(running.stage), try Self.person(running.stage))
-            let token = Hex.encode(World.live.randomBytes(32))
-            try alice.put("\(token)\n", at: "token")
-            let arrivals = running.stage.apns.subscribe(token: token)
-            let first = await alice.run(
-                "join", "--token-file", "token", "--format", format.rawValue, arguments: place)
+            let founder = try await Self.founder(
+                at: place, running, ending: "\n", ["--format", format.rawValue])
+            let (alice, first, code) = (founder.phone, founder.joined, founder.code)
+            let bob = try Self.person(running.stage)
             #expect(first.err == [] && first.out.last == "told its token")
-            let code = try Self.code(first.out)
             let second = await bob.run(
                 "join", "--group", code, "--service", "fcm", "--format", format.rawValue,
                 arguments: place)
@@ -58,7 +78,7 @@ struct MarmotCommandTests {
             #expect(sent.err == [] && sent.status == .done)
             #expect(sent.out.suffix(2).first?.hasSuffix("1 token, 1 of 1 triggers published") == true)
             #expect(sent.out.last == "  \(running.stage.sandbox.nostr.url ?? ""): accepted")
-            let push = String(decoding: try await arrivals.next("a wake").body, as: UTF8.self)
+            let push = String(decoding: try await founder.arrivals.next("a wake").body, as: UTF8.self)
             #expect(push == #"{"aps":{"content-available":1}}"#)
             let opened = await alice.run("open", input: push)
             #expect(opened.out.first == "woken")
@@ -94,12 +114,8 @@ struct MarmotCommandTests {
     func asking() async throws {
         try await RelayStage.running(MarmotTests.text()) { running in
             let place = try await Self.place(running)
-            let (alice, desk) = (try Self.person(running.stage), try Self.person(running.stage))
-            let token = Hex.encode(World.live.randomBytes(32))
-            try alice.put(token, at: "token")
-            let arrivals = running.stage.apns.subscribe(token: token)
-            let joined = await alice.run("join", "--token-file", "token", arguments: place)
-            let code = try Self.code(joined.out)
+            let founder = try await Self.founder(at: place, running)
+            let (alice, code, desk) = (founder.phone, founder.code, try Self.person(running.stage))
             // Another group beside it, of which the desk knows nothing.
             #expect(await alice.run("join").status == .done)
             #expect(await alice.run("groups").out.count == 4)
@@ -115,7 +131,7 @@ struct MarmotCommandTests {
             #expect(await desk.run("ask").out == ["asked"])
             let sent = await desk.run("trigger")
             #expect(sent.status == .done && sent.err == [])
-            _ = try await arrivals.next("a wake")
+            _ = try await founder.arrivals.next("a wake")
         }
     }
 
@@ -160,17 +176,13 @@ struct MarmotCommandTests {
     func tor() async throws {
         try await RelayStage.running(MarmotTests.text()) { running in
             let place = try await Self.place(running)
-            let (alice, bob) = (try Self.person(running.stage), try Self.person(running.stage))
-            let token = Hex.encode(World.live.randomBytes(32))
-            try alice.put(token, at: "token")
-            let arrivals = running.stage.apns.subscribe(token: token)
-            let joined = await alice.run("join", "--token-file", "token", arguments: place)
-            let code = try Self.code(joined.out)
-            #expect(await bob.run("join", "--group", code, arguments: place).status == .done)
+            let founder = try await Self.founder(at: place, running)
+            let bob = try Self.person(running.stage)
+            #expect(await bob.run("join", "--group", founder.code, arguments: place).status == .done)
             let proxy = try await SOCKSProxy(leadingTo: running.stage.sandbox.nostr.port)
             let sent = await bob.run("trigger", "--tor", "socks5://127.0.0.1:\(proxy.port)")
             #expect(sent.status == .done && sent.err == [])
-            _ = try await arrivals.next("a wake")
+            _ = try await founder.arrivals.next("a wake")
             #expect(Set(proxy.asked.map(\.username)).count == 2, "a look-up and a trigger")
             try await proxy.close()
             let without = await bob.run("trigger", "--tor", "socks5://127.0.0.1:1")
