@@ -4,7 +4,7 @@ The texts are taken from where they come with the code: the toolchain's licence 
 files of the packages, and what stands above single sources of them. packaging/deb/licences has the few that come with
 neither: Foundation's ICU and base64, and the libyaml in Yams.
 
-Usage: licences.py CHECKOUTS TOOLCHAIN > copyright      (TOOLCHAIN/share/swift/LICENSE.txt is the toolchain's)
+Usage: licences.py CHECKOUTS SWIFT > copyright      (SWIFT: where the toolchain is; its licence is in share/swift)
 """
 import pathlib
 import re

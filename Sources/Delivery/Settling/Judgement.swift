@@ -63,8 +63,8 @@ struct Judgement: Sendable {
                 return Judgement(step: .settle, first: .misconfigured)
             }
             // The registration was renewed after the service knew the token as dead: registration and push
-            // live on, until it turns out that the service does not learn of the renewal. A renewal of days to
-            // come was stamped by a clock far ahead, and would keep a dead token until then.
+            // live on, until it turns out that the service does not learn of the renewal. A renewal of days
+            // to come was stamped by a clock far ahead, and would keep a dead token until then.
             if let since, push.touchedAt > since, push.touchedAt.since(now) <= DoubtedClock.tolerance {
                 guard push.attempt + 1 < limits.renewedAttempts else {
                     return Judgement(step: .settle, first: .rejected)

@@ -102,8 +102,8 @@ extension SealedStore {
     /// Over exactly what was read: each write of a history is touched later than the one before.
     ///
     /// Its times are in clear, so they say no more than the hour. They are those that are believed, and the
-    /// store's where this clock is behind it: the history is all relays', and must end neither by a clock that
-    /// is ahead of theirs nor by one that is behind.
+    /// store's where this clock is behind it: the history is all relays', and must end neither by a clock
+    /// that is ahead of theirs nor by one that is behind.
     private func put(
         _ history: RegistrationHistory, _ key: RecordKey, beside registration: Digest16,
         over old: StoredRecord?, at time: DoubtedClock.Reading

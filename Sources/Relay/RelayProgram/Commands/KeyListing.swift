@@ -1,20 +1,5 @@
 import PushModel
 
-/// What a list shows of a key.
-enum ShownKey: Sendable, Equatable {
-    /// As apps and devices write it.
-    case publicKey(String)
-    /// A key that has no public half, by the number that its file gives it.
-    case number(UInt32)
-    /// So many keys of which nothing may be shown.
-    case secrets(Int)
-}
-
-/// Settings of an instance whose relay makes a key by itself, in the state directory.
-protocol KeyMaking {
-    func madeKey(of instance: ConfiguredName, state: String) -> (content: FileContent, file: String)
-}
-
 /// Key files, and what may be shown of what they hold.
 struct KeyListing {
     struct Key {
@@ -25,7 +10,7 @@ struct KeyListing {
     }
 
     struct File {
-        /// `instances.zulip-main.keys`.
+        /// As the configuration spells it: `instances.NAME.keys`.
         let place: String
         let instance: String?
         /// "bouncer keys".

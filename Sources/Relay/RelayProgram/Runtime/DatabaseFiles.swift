@@ -41,6 +41,6 @@ struct DatabaseFiles {
     }
 
     static let closedSentence =
-        "The relay's user may not read and write this file of the store: chown it to that user, as the folder "
-        + "is, and chmod 600."
+        "The relay's user may not read and write this file of the store: chown it to that user, as the "
+        + "folder is, and chmod 600."
 }

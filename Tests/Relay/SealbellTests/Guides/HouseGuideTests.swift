@@ -77,7 +77,7 @@ extension GuideCommandTests {
         [
             .run("sealbell config check"),
             .run("sealbell store check --all", says: "and 1 owed pushes open."),
-            .doctor(), .told("systemctl start sealbell"),
+            .doctor(isOwing: true), .told("systemctl start sealbell"),
             .hand { try await $0.serveInstalled() },
             .run("sealbell store trust-clock --yes"),
             .hand { rehearsal in

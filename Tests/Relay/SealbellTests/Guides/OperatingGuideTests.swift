@@ -102,6 +102,7 @@ extension GuideCommandTests {
 
     private static var stores: [GuideRehearsal.Step] {
         [
+            .run("sealbell keys list", says: "store.keys"),
             watched("sealbell keys rotate-storage  ", says: "Added seal key 2"),
             watched("sealbell keys rotate-storage --drop-old", says: "The file holds 2 seal keys"),
             .told("systemctl stop sealbell"),

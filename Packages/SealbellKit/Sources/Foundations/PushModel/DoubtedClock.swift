@@ -18,8 +18,8 @@ package final class DoubtedClock: Sendable {
         /// What to end things by: never later than `wall`.
         package var judged: UnixTime
         package var isDoubted: Bool
-        /// The latest time that is believed: the store's, where the wall clock is behind it. Never earlier than
-        /// `judged`. What another clock has stamped later than this is wrong.
+        /// The latest time that is believed: the store's, where the wall clock is behind it. Never earlier
+        /// than `judged`. What another clock has stamped later than this is wrong.
         package var latest: UnixTime
 
         package init(wall: UnixTime, judged: UnixTime, isDoubted: Bool, latest: UnixTime? = nil) {

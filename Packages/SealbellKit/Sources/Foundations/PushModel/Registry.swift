@@ -142,8 +142,8 @@ package protocol Registry: NameDigests, RecordLookup {
     /// How many records each of these owners has, and what they take, expired ones and tombstones too; one
     /// answer for each, in order.
     ///
-    /// - Parameter weighing: whether bytes are counted too. That reads every record: it is for a bound that is
-    ///   looked at now and then. Without, bytes are 0, and only the names of records are gone through.
+    /// - Parameter weighing: whether bytes are counted too. That reads every record: it is for a bound that
+    ///   is looked at now and then. Without, bytes are 0, and only the names of records are gone through.
     func tally(_ owners: [RecordKey], weighing: Bool) async throws(StoreError) -> [RecordTally]
     /// The clock by which records and pushes end, if the store keeps one.
     var clock: DoubtedClock? { get }

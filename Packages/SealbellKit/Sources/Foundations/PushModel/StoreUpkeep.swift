@@ -75,8 +75,8 @@ package protocol StoredRows: Sendable {
 }
 
 extension Digest16 {
-    /// Which part of all digests stands before this one: 0 up to 1. So it tells how far a walk through records
-    /// is, since they go in order of their keys, which are digests.
+    /// Which part of all digests stands before this one: 0 up to 1. So it tells how far a walk through
+    /// records is, since they go in order of their keys, which are digests.
     package var share: Double { Double(high) / 0x1p64 }
 }
 

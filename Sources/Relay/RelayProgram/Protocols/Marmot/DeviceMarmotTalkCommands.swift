@@ -155,8 +155,8 @@ struct DeviceOpenMarmotCommand: SealbellCommand {
         commandName: "open", abstract: "Does what a woken phone does: it fetches.",
         discussion: """
             Reads the push from standard input, or from --file, as a push service delivered it, or from \
-            --sandbox. There is nothing in it to open; what carries more than a wake is refused. Then prints what is new in the \
-            phone's groups.
+            --sandbox. There is nothing in it to open; what carries more than a wake is refused. Then prints \
+            what is new in the phone's groups.
             """)
 
     @OptionGroup var delivery: KitDelivery

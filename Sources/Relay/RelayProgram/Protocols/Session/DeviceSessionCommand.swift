@@ -195,8 +195,8 @@ struct DeviceOpenSessionCommand: SealbellCommand {
         commandName: "open", abstract: "Opens a push that reached the phone.",
         discussion: """
             Reads the push from standard input, or from --file, as a push service delivered it: JSON with \
-            enc_payload and spns. With --sandbox it fetches the push from there. Prints what it says, and the message in base64, which its sender has \
-            encrypted once more.
+            enc_payload and spns. With --sandbox it fetches the push from there. Prints what it says, and \
+            the message in base64, which its sender has encrypted once more.
             """)
 
     @OptionGroup var delivery: KitDelivery

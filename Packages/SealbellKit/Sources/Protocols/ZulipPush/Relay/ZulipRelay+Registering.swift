@@ -98,8 +98,9 @@ extension ZulipRelay {
         // A refused token comes back to life only by a registration that was made after the refusal: the
         // phone has been told a token again. An older one, or a replay, succeeds and changes nothing. The
         // phone's time has whole seconds, so one of the refusal's own second may be later and counts as that;
-        // where it was not, the next push finds the token dead again. A refusal of a time to come was stamped by
-        // a clock ahead of ours, and says nothing of what came later: it would shut the phone out until then.
+        // where it was not, the next push finds the token dead again. A refusal of a time to come was stamped
+        // by a clock ahead of ours, and says nothing of what came later: it would shut the phone out until
+        // then.
         if case .expired(let at)? = known?.state, at <= now, device.madeAt < at.seconds {
             return Verdict(
                 changes: changes, reply: reply, notes: [NoteCode("zulip.registered-while-expired")],
