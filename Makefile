@@ -22,7 +22,7 @@ help:
 	@echo 'make dashboard  look at the dashboard in headless Chromium, on a phone and a desk, by day and by night'
 	@echo 'make openapi    let schemathesis hold a sandbox against its OpenAPI pages'
 	@echo 'make interop    run foreign peers against us, one row each'
-	@echo 'make fuzz       a million inputs for each parser and box opener (RUNS=… for another number, TARGET=… for one)'
+	@echo 'make fuzz       a million inputs for each parser and box opener (RUNS=… for another number, TARGET=… for one; TOTAL=100000000 for so many in all)'
 	@echo 'make simulate   the relay on simulated machines that crash and lie, by seed (SEEDS=20000 for more)'
 	@echo 'make doc        build the reference of every library, as an app sees it, into .build/doc'
 	@echo 'make deb        the Debian package, into .build/deb'
