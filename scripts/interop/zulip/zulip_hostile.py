@@ -29,6 +29,7 @@ WEAK_POINTS = [number.to_bytes(32, "little") for number in (
     39382357235489614581723060781553021112529911719440698176882885853963445705823)]
 WEAK_POINTS += [point[:31] + bytes([point[31] | 0x80]) for point in WEAK_POINTS]
 DEVICES = 100  # of one user, in each form
+QUEUES = 100  # of one user: a phone's does not drop another's
 FLOOD = 1_000
 SILENT_CONNECTIONS = 120
 # So many of them ask for the whole state again and again: far more than a connection's buffers hold.
@@ -286,10 +287,10 @@ def flood(mallory, ada, phone):
     stage.notify([phone], "a text behind a flood")
     ada.quiet("a flood of another user's")
     # Of the queues, those are gone that nobody asked for; the newest are there.
-    queues = [client.fetch()[0]["queue_id"] for _ in range(25)]
+    queues = [client.fetch()[0]["queue_id"] for _ in range(QUEUES + 5)]
     told = [client.ask("GET", "events", queue_id=name, last_event_id=-1, dont_block="true").status_code
             for name in queues]
-    expect((told[:5], told[-20:]), ([400] * 5, [200] * 20), "event queues of one user")
+    expect((told[:5], told[-QUEUES:]), ([400] * 5, [200] * QUEUES), "event queues of one user")
 
 
 @contextlib.contextmanager
