@@ -31,7 +31,8 @@ class KeyedWorld(World):
     def uses(self):
         """Of each key in force, how many registrations used it lately."""
         told = json.loads(self.command("keys", "list", "--at", self.relay_state, "--json"))
-        return {each["public_key"]: each["recent"] for each in told["keys"]}
+        # Keys in a file that the relay has not taken up, and those of the store, are listed without uses.
+        return {each["public_key"]: each["uses"]["recent"] for each in told["keys"] if "uses" in each}
 
     def retires(self, key, *words, status=0):
         return self.command("keys", "retire", key, "--config", self.configuration, "--at", self.relay_state, *words,
