@@ -80,7 +80,8 @@ def still(folder):
         expect([states.get(phone.name) for phone in active], ["active"] * 2, "those that are active")
         until(lambda: alerts(world), "an alert")
         [sentence] = alerts(world)
-        expect("must register anew: check the relay's address" in sentence, True, sentence)
+        expect("must register anew, the first of them since" in sentence and "check the relay's address" in sentence,
+               True, sentence)
         for phone in late:
             phone.starts()
             phone.is_active("behind what was refused")
