@@ -211,7 +211,8 @@ extension LaneState {
         return Judgement.of(
             entry.push, answer: answer, outcome: outcome, spares: health.sparesRegistrations(of: entry),
             halt: isHalted ? (entry.isProbe ? .probe : .halted) : .none, now: now,
-            doubt: now.since(memory.custodyTime(of: entry.push, now)), limits: limits, random: random,
+            latest: moment.clock.latest, doubt: now.since(memory.custodyTime(of: entry.push, now)),
+            limits: limits, random: random,
             unreached: entry.unreached,
             speaks: answer.fate != .unknown || health.speaks(to: entry, among: limits.unknownSends))
     }

@@ -38,13 +38,15 @@ struct Judgement: Sendable {
 
     /// - Parameter outcome: the answer's outcome after the protocol's override.
     /// - Parameter halt: the state after this answer.
+    /// - Parameter latest: the latest time that is believed: later than `now` where our own clock is behind.
     /// - Parameter doubt: how far the clock is ahead of the time by which custody of this push ends.
     /// - Parameter spares: the lane meets so many target faults that no registration may be blamed.
     /// - Parameter unreached: how often in a row no service had looked at the push before.
     /// - Parameter speaks: the service answers others.
     static func of(
         _ push: OwedPush, answer: Answer, outcome: Outcome, spares: Bool, halt: Halt = .none, now: UnixTime,
-        doubt: Duration = .zero, limits: DeliveryLimits, random: UInt64, unreached: Int = 0,
+        latest: UnixTime? = nil, doubt: Duration = .zero, limits: DeliveryLimits, random: UInt64,
+        unreached: Int = 0,
         speaks: Bool = true
     ) -> Judgement {
         switch outcome {
@@ -64,8 +66,10 @@ struct Judgement: Sendable {
             }
             // The registration was renewed after the service knew the token as dead: registration and push
             // live on, until it turns out that the service does not learn of the renewal. A renewal of days
-            // to come was stamped by a clock far ahead, and would keep a dead token until then.
-            if let since, push.touchedAt > since, push.touchedAt.since(now) <= DoubtedClock.tolerance {
+            // to come was stamped by a clock far ahead, and would keep a dead token until then; by a clock
+            // of our own that is behind, every renewal would be one.
+            let latest = max(now, latest ?? now)
+            if let since, push.touchedAt > since, push.touchedAt.since(latest) <= DoubtedClock.tolerance {
                 guard push.attempt + 1 < limits.renewedAttempts else {
                     return Judgement(step: .settle, first: .rejected)
                 }

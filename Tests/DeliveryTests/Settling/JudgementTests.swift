@@ -11,13 +11,14 @@ struct JudgementTests {
     private func judge(
         _ push: OwedPush, _ outcome: Outcome, _ reason: Reason, spares: Bool = false,
         halt: Judgement.Halt = .none, fate: Answer.Fate = .answered,
-        random: UInt64 = .max, unreached: Int = 0, speaks: Bool = true, isListened: Bool = false
+        random: UInt64 = .max, unreached: Int = 0, speaks: Bool = true, isListened: Bool = false,
+        latest: UnixTime? = nil
     ) -> Judgement {
         var answer = Answer(outcome, reason, sentAt: sent, fate: fate)
         if isListened { answer.late = LateAnswer { nil } }
         return Judgement.of(
             push, answer: answer, outcome: outcome, spares: spares, halt: halt,
-            now: now, limits: limits, random: random, unreached: unreached, speaks: speaks)
+            now: now, latest: latest, limits: limits, random: random, unreached: unreached, speaks: speaks)
     }
 
     /// A push with its row's number as these answers left it.
@@ -130,6 +131,16 @@ struct JudgementTests {
             let judged = judge(samplePush(1, touchedAt: touched), dead, .unregisteredAPNs)
             #expect((ended(judged) != nil) == isEnded, "\(ahead) s")
             #expect(judged.first == (isEnded ? .unregistered : .retry))
+        }
+    }
+
+    @Test("A renewal counts though our own clock is years behind the store's last time")
+    func renewedBehind() {
+        let dead = Outcome.unregistered(since: UnixTime(seconds: 9_000))
+        let latest = now + .seconds(86_400 * 999)
+        for (touched, isEnded) in [(latest, false), (latest + .seconds(6 * 3_600 + 1), true)] {
+            let judged = judge(samplePush(1, touchedAt: touched), dead, .unregisteredAPNs, latest: latest)
+            #expect((ended(judged) != nil) == isEnded)
         }
     }
 
