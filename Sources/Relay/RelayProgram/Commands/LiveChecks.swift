@@ -10,6 +10,10 @@ import WebClient
 ///
 /// Names, routes, address families, trust and proxies have findings of their own (``ReachChecks``).
 struct LiveChecks {
+    /// Lanes that are asked at once: each has a connection or two, and a relay of hundreds of apps must not
+    /// open hundreds of them at one push service in a moment.
+    private static let lanesAtOnce = 16
+
     private let configuration: RelayConfiguration
     private let world: World
     private let web: WebOptions
@@ -44,13 +48,15 @@ struct LiveChecks {
                 trials += specs.map { ($0, settings) }
             }
         }
-        // All lanes at a time: one that nobody answers must not hold the others up.
+        // Several lanes at a time: one that nobody answers must not hold the others up.
         return await withTaskGroup(of: (Int, [Finding]).self) { group in
+            var found: [(Int, [Finding])] = []
             for (place, trial) in trials.enumerated() {
+                if place >= Self.lanesAtOnce, let next = await group.next() { found.append(next) }
                 group.addTask { (place, await check(trial.spec, trial.settings)) }
             }
-            return await group.reduce(into: [(Int, [Finding])]()) { $0.append($1) }
-                .sorted { $0.0 < $1.0 }.flatMap(\.1)
+            for await next in group { found.append(next) }
+            return found.sorted { $0.0 < $1.0 }.flatMap(\.1)
         }
     }
 
