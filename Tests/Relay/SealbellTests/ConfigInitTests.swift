@@ -161,7 +161,7 @@ struct ConfigInitTests {
     @Test("A folder that everybody may write to and a secret of a stranger are worth a warning, no more")
     func owners() throws {
         let configuration = try load(minimal(), state: "/var/lib/sealbell")
-        var modes = ["/etc/sealbell": OwnerChecks.Facts(owner: 0, mode: 0o40755)]
+        var modes = ["/etc/sealbell": FileFacts(owner: 0, mode: 0o40755)]
         func check(_ user: UInt32) -> [Finding] {
             var checks = OwnerChecks(configuration)
             checks.user = user
@@ -174,11 +174,11 @@ struct ConfigInitTests {
         #expect(check(1_000).map(\.subject) == ["/etc/sealbell"])
         modes["/etc/sealbell"]?.mode = 0o41777
         #expect(check(1_000).isEmpty, "nobody removes what is another's")
-        modes["/etc/sealbell/apns.p8"] = OwnerChecks.Facts(owner: 1_234, mode: 0o100600)
+        modes["/etc/sealbell/apns.p8"] = FileFacts(owner: 1_234, mode: 0o100600)
         let foreign = check(1_000)
         #expect(foreign.count == 1 && foreign[0].subject.contains("apns.p8") && Findings(foreign).ok)
         #expect(check(1_234).isEmpty && check(0).isEmpty, "nothing says yet whose the relay is")
-        modes["/var/lib/sealbell"] = OwnerChecks.Facts(owner: 1_234, mode: 0o40700)
+        modes["/var/lib/sealbell"] = FileFacts(owner: 1_234, mode: 0o40700)
         #expect(check(0).isEmpty && check(1_000).isEmpty)
         modes["/var/lib/sealbell"]?.owner = 999
         #expect(check(0).count == 1)

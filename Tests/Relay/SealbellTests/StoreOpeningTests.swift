@@ -29,7 +29,7 @@ struct StoreOpeningTests {
     @Test("A file of the store that the relay's user may not write is found, by that user and by root")
     func closedFiles() {
         func closed(
-            as user: UInt32, _ files: [String: DatabaseFiles.Facts], folder owner: UInt32 = 990
+            as user: UInt32, _ files: [String: FileFacts], folder owner: UInt32 = 990
         ) -> String? {
             var looked = DatabaseFiles("/state/relay.sqlite")
             looked.user = user
@@ -37,8 +37,8 @@ struct StoreOpeningTests {
             return looked.closed
         }
         let (database, log) = ("/state/relay.sqlite", "/state/relay.sqlite-wal")
-        let own = DatabaseFiles.Facts(owner: 990, mode: 0o100600)
-        let roots = DatabaseFiles.Facts(owner: 0, mode: 0o100644)
+        let own = FileFacts(owner: 990, mode: 0o100600)
+        let roots = FileFacts(owner: 0, mode: 0o100644)
         for user: UInt32 in [990, 0] {
             #expect(closed(as: user, [:]) == nil, "there is no store yet")
             #expect(closed(as: user, [database: own, log: own]) == nil)

@@ -80,16 +80,9 @@ struct ConfigurationReport: Encodable {
 
     init(_ error: ConfigurationError) {
         faults = error.faults.map { fault in
-            let source =
-                switch fault.source {
-                case .file: "file"
-                case .builtIn: "default"
-                case .commandLine: "command line"
-                case .environment(let name): name
-                }
-            return Fault(
-                code: fault.codeText, path: fault.path, line: fault.line, source: source,
-                sentence: fault.sentence)
+            Fault(
+                code: fault.codeText, path: fault.path, line: fault.line,
+                source: fault.source.words { _ in "file" }, sentence: fault.sentence)
         }
         untold = error.untold
     }

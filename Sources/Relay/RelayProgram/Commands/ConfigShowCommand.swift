@@ -45,25 +45,8 @@ struct ConfigShowCommand: SealbellCommand {
 
         init(_ entry: ConfigurationRecord.Entry, _ file: String?) {
             (path, value) = (entry.path, entry.value)
-            if case .file(let line) = entry.source {
-                (source, self.line) = ("file", file == nil ? nil : line)
-            } else {
-                (source, line) = (entry.source.place(file), nil)
-            }
-        }
-    }
-}
-
-extension ConfigurationFault.Source {
-    /// Where a value came from, for a person.
-    ///
-    /// - Parameter file: the configuration's; `nil`: it is the built-in sandbox's.
-    func place(_ file: String?) -> String {
-        switch self {
-        case .file(let line): "\(file ?? "built-in sandbox"):\(line)"
-        case .builtIn: "default"
-        case .commandLine: "command line"
-        case .environment(let name): name
+            source = entry.source.words { _ in "file" }
+            line = if case .file(let line) = entry.source, file != nil { line } else { nil }
         }
     }
 }

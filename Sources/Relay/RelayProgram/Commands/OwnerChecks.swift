@@ -7,19 +7,10 @@ import Darwin
 /// Who else could put a file of his own in the place of one that the configuration names, or read a secret as
 /// its owner. Warnings: a relay starts all the same.
 struct OwnerChecks {
-    struct Facts {
-        var owner: uid_t
-        var mode: mode_t
-    }
-
     let configuration: RelayConfiguration
     var user: uid_t = geteuid()
     /// `nil` where nothing of that path is.
-    var facts: (String) -> Facts? = { path in
-        var facts = stat()
-        guard stat(path, &facts) == 0 else { return nil }
-        return Facts(owner: facts.st_uid, mode: facts.st_mode)
-    }
+    var facts: (String) -> FileFacts? = FileFacts.of
 
     init(_ configuration: RelayConfiguration) { self.configuration = configuration }
 

@@ -62,18 +62,30 @@ struct ConfigurationError: PushError, Hashable {
     /// One line for each fault: `FILE:LINE: PATH: SENTENCE [CODE]`.
     var lines: [String] {
         var lines = faults.map { fault in
-            let place =
-                switch fault.source {
-                case .file(let line):
-                    line > 0 ? "\(file ?? "configuration"):\(line)" : file ?? "configuration"
-                case .builtIn: "default"
-                case .commandLine: "command line"
-                case .environment(let name): name
-                }
+            let place = fault.source.words { line in
+                line > 0 ? "\(file ?? "configuration"):\(line)" : file ?? "configuration"
+            }
             let path = fault.path.isEmpty ? "" : "\(fault.path): "
             return "\(place): \(path)\(fault.sentence) [\(fault.codeText)]"
         }
         if untold > 0 { lines.append("and \(untold) more") }
         return lines
     }
+}
+
+extension ConfigurationFault.Source {
+    /// Where a value came from, for a person.
+    ///
+    /// - Parameter inFile: what to call a line of the file.
+    func words(inFile: (Int) -> String) -> String {
+        switch self {
+        case .file(let line): inFile(line)
+        case .builtIn: "default"
+        case .commandLine: "command line"
+        case .environment(let name): name
+        }
+    }
+
+    /// - Parameter file: the configuration's; `nil`: it is the built-in sandbox's.
+    func place(_ file: String?) -> String { words { "\(file ?? "built-in sandbox"):\($0)" } }
 }

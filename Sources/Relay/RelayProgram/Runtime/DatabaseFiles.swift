@@ -8,20 +8,11 @@ import Darwin
 /// as a restored backup, keeps a relay of another user from starting, and the engine says only that it cannot
 /// open the database.
 struct DatabaseFiles {
-    struct Facts {
-        var owner: uid_t
-        var mode: mode_t
-    }
-
     let path: String
     /// Who asks.
     var user: uid_t = geteuid()
     /// `nil` where nothing of that path is.
-    var facts: (String) -> Facts? = { path in
-        var facts = stat()
-        guard stat(path, &facts) == 0 else { return nil }
-        return Facts(owner: facts.st_uid, mode: facts.st_mode)
-    }
+    var facts: (String) -> FileFacts? = FileFacts.of
 
     init(_ path: String) { self.path = path }
 
@@ -35,7 +26,7 @@ struct DatabaseFiles {
     }
 
     /// Rights of a group count as the user's: who is in it is not known here.
-    private static func isOpen(_ file: Facts, to user: uid_t) -> Bool {
+    private static func isOpen(_ file: FileFacts, to user: uid_t) -> Bool {
         let masks: [mode_t] = file.owner == user ? [0o600] : [0o060, 0o006]
         return masks.contains { file.mode & $0 == $0 }
     }
