@@ -29,7 +29,7 @@ enum Secp256k1 {
 /// A point in the library's own form, in a block of its own.
 ///
 /// Bytes that lie in a value are copied into the frames of every task that holds it, where they stay for as
-/// long as the task. A block is wiped when it is given back.
+/// long as the task. The relay wipes each block when it is given back.
 final class HeldPoint: Sendable {
     let point: secp256k1_pubkey
 
