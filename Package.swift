@@ -403,18 +403,26 @@ let fuzzing: [Target] =
     Context.environment["SEALBELL_FUZZ"] == nil
     ? []
     : [
+        .target(name: "FuzzCounters", path: "Fuzz/Counters"),
         .executableTarget(
             name: "Fuzz",
             dependencies: [
+                "FuzzCounters",
                 "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "SealbellKit", "ZulipPush",
                 "MarmotPush", "NextcloudPush", "RSAKeys", "SessionPush", "EdwardsKeys", "StatusPush",
                 "WebSocket",
                 "Delivery", "HTTPIngress", "NostrIngress", "SwarmIngress", "WakuIngress", "MessageSockets",
                 nioCore, nioEmbedded
             ],
-            path: "Fuzz", exclude: ["Inputs", "README.md"],
+            path: "Fuzz", exclude: ["Inputs", "README.md", "Counters"],
             swiftSettings: strict + [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
-            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])])
+            // Fuzz/Counters says why.
+            linkerSettings: [
+                .unsafeFlags([
+                    "-sanitize=fuzzer,address", "-Xlinker", "--wrap=__sanitizer_cov_8bit_counters_init",
+                    "-Xlinker", "--wrap=__sanitizer_cov_pcs_init", "-Xlinker", "--wrap=LLVMFuzzerTestOneInput"
+                ])
+            ])
     ]
 
 // Exact versions where this package is the one that is built; ranges where an app depends on it
