@@ -10,6 +10,31 @@ final class Shared: @unchecked Sendable {
 
 let shared = Shared()
 
+/// What is handed over by a continuation.
+final class Parcel: @unchecked Sendable {
+    var number = 0
+}
+
+/// A task whose continuation another thread has resumed before it comes to wait. The atomic orders nothing.
+func resumedFirst(_ resumed: Ticket) async -> Int {
+    let parcel = await withUnsafeContinuation { (continuation: UnsafeContinuation<Parcel, Never>) in
+        // A thread beside those that run tasks, which all wait here.
+        DispatchQueue(label: "resumes").async {
+            let parcel = Parcel()
+            parcel.number = 1
+            continuation.resume(returning: parcel)
+            resumed.stamp.store(true, ordering: .relaxed)
+        }
+        while !resumed.stamp.load(ordering: .relaxed) { sched_yield() }
+    }
+    parcel.number += 1
+    return parcel.number
+}
+
+final class Ticket: Sendable {
+    let stamp = Atomic(false)
+}
+
 /// What ThreadSanitizer must not report: a mutex that threads meet at, tasks, continuations.
 func sound() async {
     await withTaskGroup(of: Void.self) { group in
@@ -19,6 +44,7 @@ func sound() async {
                 await withCheckedContinuation { continuation in
                     DispatchQueue.global().async { continuation.resume() }
                 }
+                for _ in 0..<20 where await resumedFirst(Ticket()) != 2 { exit(1) }
             }
         }
     }

@@ -1,9 +1,14 @@
-/* mutex.c: tells ThreadSanitizer of Swift's Mutex; preloaded into tests that are built for it.
+/* swift.c: tells ThreadSanitizer what Swift's own libraries order; preloaded into tests that are built for it.
  *
- * On Linux a Mutex is a word in memory that the kernel helps with once two threads meet there. Taking and giving it
+ * Mutex: on Linux it is a word in memory that the kernel helps with once two threads meet there. Taking and giving it
  * back without company is compiled into the program, where ThreadSanitizer sees it; the rest is in the library
  * Synchronization, which is not compiled for it. Without this, whatever a contended mutex protects is reported as a
- * race. Processes without ThreadSanitizer pass through unchanged.
+ * race.
+ *
+ * Continuations: the runtime tells ThreadSanitizer of a task that was put to sleep and is woken, but not of one whose
+ * continuation was resumed before it came to wait. Without this, whatever was handed over so is reported as a race.
+ *
+ * Processes without ThreadSanitizer pass through unchanged.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -12,6 +17,7 @@
 #include <stdlib.h>
 
 #define SWIFT __attribute__((swiftcall))
+#define ASYNC __attribute__((swiftasynccall))
 #define SELF __attribute__((swift_context))
 /* _MutexHandle._lockSlow(_:), ._tryLockSlow() and ._unlockSlow() of Swift 6.3 on Linux. */
 #define LOCK "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
@@ -24,6 +30,7 @@ extern void __tsan_release(void *) __attribute__((weak));
 SWIFT void lock_slow(uint32_t thread, SELF void *mutex) __asm__(LOCK);
 SWIFT bool try_lock_slow(SELF void *mutex) __asm__(TRY);
 SWIFT void unlock_slow(SELF void *mutex) __asm__(UNLOCK);
+SWIFT void *swift_task_getCurrent(void);
 
 static void *library(const char *name) {
     void *found = dlsym(RTLD_NEXT, name);
@@ -49,4 +56,32 @@ SWIFT void unlock_slow(SELF void *mutex) {
     SWIFT void (*real)(SELF void *) = library(UNLOCK);
     if (__tsan_release) __tsan_release(mutex);
     real(mutex);
+}
+
+/* Whoever resumes a task is ordered before what the task does once it waited. */
+SWIFT void swift_continuation_resume(void *task) {
+    SWIFT void (*real)(void *) = library("swift_continuation_resume");
+    if (__tsan_release) __tsan_release(task);
+    real(task);
+}
+
+SWIFT void swift_continuation_throwingResume(void *task) {
+    SWIFT void (*real)(void *) = library("swift_continuation_throwingResume");
+    if (__tsan_release) __tsan_release(task);
+    real(task);
+}
+
+SWIFT void swift_continuation_throwingResumeWithError(void *task, void *error) {
+    SWIFT void (*real)(void *, void *) = library("swift_continuation_throwingResumeWithError");
+    if (__tsan_release) __tsan_release(task);
+    real(task, error);
+}
+
+/* Goes on in the task's code, if it was resumed already: nothing can be told after it. */
+ASYNC void swift_continuation_await(void *continuation) {
+    typedef ASYNC void wait(void *);
+    void *task = swift_task_getCurrent();
+    if (__tsan_acquire && task) __tsan_acquire(task);
+    wait *real = (wait *)library("swift_continuation_await");
+    __attribute__((musttail)) return real(continuation);
 }
