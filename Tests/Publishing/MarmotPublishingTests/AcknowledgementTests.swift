@@ -134,7 +134,8 @@ struct AcknowledgementTests {
         rig.relays[1].turn { $0.isSilent = true }
         rig.publishList([rig.urls[0]])
         #expect(await missed(try rig.publisher(), [try rig.token()]) == nil)
-        #expect(rig.relays[1].counters.requests == 1 && rig.wraps().count == 1)
+        // The other one may have answered before the silent one was asked.
+        #expect(rig.relays[1].counters.requests <= 1 && rig.wraps().count == 1)
         await rig.stop()
     }
 
