@@ -332,8 +332,8 @@ final class Lane<P: Provider>: LaneHandle {
     private func settle(_ actions: inout LaneState.Actions) {
         if actions.custodyEnded > 0 { countExpired(actions) }
         for index in actions.settle.indices {
-            guard let again = actions.settle[index].again else { continue }
-            actions.settle[index].again = Settler.Return(again.entry, to: self)
+            guard let again = actions.settle[index].rest.again else { continue }
+            actions.settle[index].rest.again = Settler.Return(again.entry, to: self)
         }
         core.settler.add(actions.settle)
     }

@@ -81,7 +81,7 @@ extension LaneState.Actions {
             ? .retry(
                 notBefore: push.notBefore, attempt: push.attempts.stored, lane: push.lane, parked: true)
             : .park
-        settle.append(Settler.Item(settlement: Settlement(push, step, first: entry.unwritten)))
+        settle.append(Settler.Item(Settlement(push, step, first: entry.unwritten)))
     }
 
     /// A durable push waits in the store until then.
@@ -91,7 +91,7 @@ extension LaneState.Actions {
         push.notBefore = due
         let step = Settlement.Step.retry(
             notBefore: due, attempt: attempts.stored, lane: push.lane, parked: true)
-        settle.append(Settler.Item(settlement: Settlement(push, step, first: entry.unwritten)))
+        settle.append(Settler.Item(Settlement(push, step, first: entry.unwritten)))
     }
 
     /// Custody of a push has ended, and it was not sent.
@@ -104,6 +104,6 @@ extension LaneState.Actions {
         let reason = OutcomeKind.rejected
         if entry.isFirst { first.append((entry.push.id, .known(reason))) }
         let word = entry.isFirst ? reason : entry.unwritten
-        settle.append(Settler.Item(settlement: Settlement(entry.push, .settle, first: word)))
+        settle.append(Settler.Item(Settlement(entry.push, .settle, first: word)))
     }
 }

@@ -240,14 +240,14 @@ extension LaneState {
         let settlement = Settlement(entry.push, step, first: first ?? entry.unwritten)
         // Feedback reaches the registry before the reply leaves.
         var item = Settler.Item(
-            settlement: settlement, feedback: judged.feedback, first: waitsForCommit ? first : nil)
+            settlement, .init(feedback: judged.feedback, first: waitsForCommit ? first : nil))
         if case .retry(let notBefore, let attempt, _, parked: false) = step {
             var again = entry.again(after: answer)
             again.unwritten = nil
             again.push.notBefore = notBefore
             again.push.attempts = Attempts(stored: attempt)
             // Back in memory once the store says that it is still owed, and ours.
-            item.again = Settler.Return(again)
+            item.rest.again = Settler.Return(again)
             returning += 1
         }
         // Before the steps that the answer released.

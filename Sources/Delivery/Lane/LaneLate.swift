@@ -112,6 +112,6 @@ extension LaneState {
             return
         }
         let settlement = Settlement(entry.push, .settle, first: entry.unwritten)
-        actions.settle.append(Settler.Item(settlement: settlement, feedback: feedback))
+        actions.settle.append(Settler.Item(settlement, .init(feedback: feedback)))
     }
 }

@@ -11,20 +11,6 @@ import Synchronization
 /// delays none of them. A refusal that lasts longer than a lease's renewal is a fault of the store, because
 /// everything that was sent since would be sent again after a restart (decision 0084).
 final class Settler: Sendable {
-    /// One settlement, the registry changes that follow from the answer, and what waits for the commit.
-    struct Item: Sendable {
-        var settlement: Settlement
-        var feedback: [Change] = []
-        /// The push's first outcome, if a peer may hear of it only when the commit stands (or the store said
-        /// that the push was no longer ours).
-        var first: OutcomeKind?
-        /// The push as it is tried again.
-        var again: Return?
-        /// The store was told before, and its answer was lost: a row that it now calls not ours may be one
-        /// that we ended ourselves.
-        var mayBeTold = false
-    }
-
     /// A push that is tried again, for the lane from which it comes, once the store has said that it is still
     /// owed and ours.
     ///
@@ -75,7 +61,7 @@ final class Settler: Sendable {
         var endings: [PushID: Ending] = [:]
         var endingsInOrder = Fifo<PushID>()
 
-        var count: Int { main.items.count + stuck.items.count }
+        var count: Int { main.count + stuck.count }
         var isRefused: Bool { refusedSince != nil || stuckSince != nil }
 
         subscript(_ place: Place) -> SettleQueue {
@@ -115,7 +101,7 @@ final class Settler: Sendable {
     /// All that wait.
     var backlog: Int { state.withLock(\.count) }
     /// Those that wait for another reason than a refusal of the store.
-    var underWay: Int { state.withLock(\.main.items.count) }
+    var underWay: Int { state.withLock(\.main.count) }
 
     /// Outcomes that the store has refused for longer than a renewal takes; `nil` while it takes them.
     var unsettled: UnsettledOutcomes? {
@@ -162,7 +148,7 @@ final class Settler: Sendable {
     func add(_ items: some Collection<Item>) {
         guard !items.isEmpty else { return }
         state.withLock { state in
-            guard !state.stuck.items.isEmpty else { return state.main.append(items) }
+            guard !state.stuck.isEmpty else { return state.main.append(items) }
             // The settlements of one push must stay in order.
             let stuck = Set(state.stuck.items.map(\.settlement.push.id))
             state.main.append(items.filter { !stuck.contains($0.settlement.push.id) })
@@ -202,7 +188,7 @@ final class Settler: Sendable {
         var unknown: [OwedPush] = []
         for push in pushes {
             if let ending = known[push.id] {
-                ended.append(Item(settlement: Settlement(push, ending.step, first: ending.first)))
+                ended.append(Item(Settlement(push, ending.step, first: ending.first)))
             } else {
                 unknown.append(push)
             }
@@ -230,9 +216,9 @@ final class Settler: Sendable {
 
     private func settleAll(_ hearers: Hearers) async {
         while true {
-            let batch = state.withLock(\.main.batch)
+            let batch = state.withLock { $0.main.next() }
             if batch.isEmpty {
-                if state.withLock({ $0.isClosed && $0.main.items.isEmpty }) { return }
+                if state.withLock({ $0.isClosed && $0.main.isEmpty }) { return }
                 await bell.waitThroughCancellation()
                 continue
             }
@@ -253,7 +239,7 @@ final class Settler: Sendable {
     private func settleStuck(_ hearers: Hearers) async {
         var isLastTry = false
         while true {
-            let failures = state.withLock { $0.stuck.items.isEmpty ? nil : $0.stuck.failures }
+            let failures = state.withLock { $0.stuck.isEmpty ? nil : $0.stuck.failures }
             guard let failures else {
                 if Task.isCancelled { return }
                 await stuckBell.wait()
@@ -267,7 +253,7 @@ final class Settler: Sendable {
                     isLastTry = true
                 }
             }
-            let batch = state.withLock(\.stuck.batch)
+            let batch = state.withLock { $0.stuck.next() }
             do throws(StoreError) {
                 try await settle(batch, .stuck, hearers)
             } catch {
@@ -281,22 +267,26 @@ final class Settler: Sendable {
         }
     }
 
-    private func settle(_ batch: [Item], _ place: Place, _ hearers: Hearers) async throws(StoreError) {
+    private func settle(
+        _ batch: SettleQueue.Batch, _ place: Place, _ hearers: Hearers
+    ) async throws(StoreError) {
         var feedback: [Change] = []
         // Most have none, and joining is not free.
-        for index in batch.indices where !batch[index].feedback.isEmpty { feedback += batch[index].feedback }
-        let ours = try await store.settle(batch.map(\.settlement), feedback: feedback)
+        for index in batch.indices where !batch.rests[index].feedback.isEmpty {
+            feedback += batch.rests[index].feedback
+        }
+        let ours = try await store.settle(batch.settlements, feedback: feedback)
         takeOut(batch, ours, place)
         hearers.settled()
-        // Without copies: an item is large, and for most there is nobody to tell.
+        // Without copies: a settlement is large, and for most there is nobody to tell.
         for (index, isOurs) in zip(batch.indices, ours) {
-            let goesOn = !isOurs && batch[index].goesOn
-            if let first = batch[index].first {
-                hearers.known(batch[index].settlement.push.id, goesOn ? .pending : .known(first))
+            if let first = batch.rests[index].first {
+                let goesOn = !isOurs && batch.goesOn(index)
+                hearers.known(batch.settlements[index].push.id, goesOn ? .pending : .known(first))
             }
-            if let again = batch[index].again { again.lane?.comeBack(again.entry, isOurs: isOurs) }
-            if isOurs, let (lane, due) = batch[index].settlement.parks {
-                hearers.landed(lane, batch[index].settlement.push.pushClass, due)
+            if let again = batch.rests[index].again { again.lane?.comeBack(again.entry, isOurs: isOurs) }
+            if isOurs, let (lane, due) = batch.settlements[index].parks {
+                hearers.landed(lane, batch.settlements[index].push.pushClass, due)
             }
         }
     }
@@ -306,16 +296,16 @@ final class Settler: Sendable {
     /// end is in one of the two.
     ///
     /// A push that was to be withdrawn has not ended: its sender is told that it is owed.
-    private func takeOut(_ batch: [Item], _ ours: [Bool], _ place: Place) {
+    private func takeOut(_ batch: SettleQueue.Batch, _ ours: [Bool], _ place: Place) {
         state.withLock { state in
             state[place].settled(batch.count)
             (state.refusedSince, state.refusals, state.trialAt) = (nil, 0, nil)
-            if state.stuck.items.isEmpty { state.stuckSince = nil }
+            if state.stuck.isEmpty { state.stuckSince = nil }
             for (index, isOurs) in zip(batch.indices, ours)
-            where !isOurs && batch[index].settlement.step.isEnd {
-                let item = batch[index]
-                if item.goesOn { continue }
-                let (id, settlement) = (item.settlement.push.id, item.settlement)
+            where !isOurs && batch.settlements[index].step.isEnd {
+                if batch.goesOn(index) { continue }
+                let settlement = batch.settlements[index]
+                let id = settlement.push.id
                 let ending = Ending(step: settlement.step, first: settlement.first)
                 guard state.endings.updateValue(ending, forKey: id) == nil else { continue }
                 state.endingsInOrder.append(id)
@@ -330,7 +320,7 @@ final class Settler: Sendable {
     /// The store has refused a batch of the main queue.
     ///
     /// - Returns: how long to wait; `nil`: fewer, or others, are tried at once.
-    private func refused(_ batch: [Item], _ error: StoreError) -> Duration? {
+    private func refused(_ batch: SettleQueue.Batch, _ error: StoreError) -> Duration? {
         note(error, batch)
         let now = world.instant()
         let (refusals, isStuck) = state.withLock { state -> (Int?, Bool) in
@@ -348,7 +338,7 @@ final class Settler: Sendable {
         return backoff(refusals)
     }
 
-    private func note(_ error: StoreError, _ batch: [Item]) {
+    private func note(_ error: StoreError, _ batch: SettleQueue.Batch) {
         journal.note("settling failed", [.code: ErrorCode(error), .rows: batch.count], level: .error)
     }
 
@@ -373,11 +363,6 @@ extension Settlement.Step {
         case .retry, .park: false
         }
     }
-}
-
-extension Settler.Item {
-    /// Whether a push that the store calls not ours is not withdrawn but goes on where it is.
-    fileprivate var goesOn: Bool { settlement.step == .withdraw && !mayBeTold }
 }
 
 extension Settlement {

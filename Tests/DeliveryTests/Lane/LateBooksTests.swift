@@ -101,7 +101,7 @@ struct LateBooksTests {
         let late = try stage.giveUp()
         let actions = stage.hearLate(.badDeviceToken, of: late)
         #expect(actions.spared == .unproven)
-        #expect(actions.settle.count == 1 && actions.settle.first?.feedback.isEmpty == true)
+        #expect(actions.settle.count == 1 && actions.settle.first?.rest.feedback.isEmpty == true)
     }
 
     @Test("A late word about a call proves the configuration, and the store hears of the next acceptance")

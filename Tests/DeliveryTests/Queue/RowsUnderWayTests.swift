@@ -37,7 +37,7 @@ struct RowsUnderWayTests {
         // Another process has tried it twice.
         #expect(PushModel.Attempts(stored: stored).made == 3)
         #expect(PushModel.Attempts(stored: stored).unknown == (answer.fate == .unknown ? 1 : 0))
-        guard let again = item.again?.entry else { return }
+        guard let again = item.rest.again?.entry else { return }
         #expect(again.push.epoch == 4 && again.term == 2 && !again.isFirst)
     }
 

@@ -5,7 +5,7 @@ import Testing
 @Suite("What of the waiting outcomes is tried at once")
 struct SettleQueueTests {
     private static func items(_ numbers: some Sequence<Int>) -> [Settler.Item] {
-        numbers.map { Settler.Item(settlement: Settlement(samplePush($0), .settle, first: .accepted)) }
+        numbers.map { Settler.Item(Settlement(samplePush($0), .settle, first: .accepted)) }
     }
 
     private static func numbers(_ items: [Settler.Item]) -> [Int] {
@@ -18,17 +18,17 @@ struct SettleQueueTests {
         queue.append(Self.items(0..<3_000))
         var tried: [Int] = []
         for _ in 0..<5 {
-            tried.append(queue.batch.count)
-            _ = queue.failed(queue.batch.count, .unavailable)
+            tried.append(queue.next().count)
+            _ = queue.failed(tried.last ?? 0, .unavailable)
         }
         #expect(tried == [1_024, 128, 16, 2, 1] && queue.failures == 5)
         var taken: [Int] = []
         for _ in 0..<4 {
-            taken.append(queue.batch.count)
-            queue.settled(queue.batch.count)
+            taken.append(queue.next().count)
+            queue.settled(taken.last ?? 0)
         }
         #expect(taken == [1, 2, 4, 8] && queue.failures == 0)
-        #expect(Self.numbers(queue.batch).first == 15)
+        #expect(Self.numbers(queue.next().items).first == 15)
     }
 
     @Test(
@@ -40,12 +40,12 @@ struct SettleQueueTests {
         var queue = SettleQueue(widest: 1_024)
         queue.append(Self.items(0..<500))
         let getsSmaller = queue.failed(500, code)
-        #expect(!getsSmaller && queue.batch.count == 500 && queue.failures == 1)
+        #expect(!getsSmaller && queue.next().count == 500 && queue.failures == 1)
     }
 
     @Test("What may have been told stays so until it is taken, in whatever batches, and nothing else is")
     func told() {
-        func doubted(_ items: [Settler.Item]) -> [Int] { Self.numbers(items.filter(\.mayBeTold)) }
+        func doubted(_ items: [Settler.Item]) -> [Int] { Self.numbers(items.filter(\.rest.mayBeTold)) }
         var queue = SettleQueue(widest: 8)
         queue.append(Self.items(0..<8))
         _ = queue.failed(8, .uncertain)
@@ -53,7 +53,7 @@ struct SettleQueueTests {
         // The next try fails for all of them, and so fewer are tried.
         let getsSmaller = queue.failed(8, .unavailable)
         #expect(getsSmaller)
-        #expect(doubted(queue.batch) == [0])
+        #expect(doubted(queue.next().items) == [0])
         queue.settled(1)
         #expect(doubted(queue.items) == Array(1..<8))
         let taken = queue.takeFirst()
@@ -62,7 +62,26 @@ struct SettleQueueTests {
         #expect(doubted(queue.items).isEmpty && Self.numbers(queue.items) == [8, 9])
         var other = SettleQueue(widest: 8)
         other.takeOver(taken)
-        #expect(doubted(other.batch) == [1])
+        #expect(doubted(other.next().items) == [1])
+    }
+
+    @Test("What comes while others are tried stays behind them, whether the store takes those or not")
+    func meanwhile() {
+        var queue = SettleQueue(widest: 4)
+        queue.append(Self.items(0..<3))
+        #expect(Self.numbers(queue.next().items) == [0, 1, 2])
+        queue.append(Self.items(3..<6))
+        #expect(Self.numbers(queue.items) == Array(0..<6) && queue.count == 6)
+        _ = queue.failed(3, .uncertain)
+        #expect(Self.numbers(queue.items) == Array(0..<6))
+        #expect(queue.items.map(\.rest.mayBeTold) == [true, true, true, false, false, false])
+        #expect(Self.numbers(queue.next().items) == [0, 1, 2, 3])
+        queue.append(Self.items(6..<7))
+        queue.settled(4)
+        #expect(Self.numbers(queue.items) == [4, 5, 6] && !queue.isEmpty)
+        #expect(Self.numbers(queue.next().items) == [4, 5, 6])
+        queue.settled(3)
+        #expect(queue.isEmpty && queue.next().isEmpty)
     }
 
     @Test("What is said of one push stays in order when it makes way for others")

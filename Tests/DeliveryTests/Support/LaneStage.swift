@@ -54,7 +54,7 @@ struct LaneStage {
 extension LaneState {
     /// The store has heard all that it is told, and says that it is ours.
     mutating func land(_ actions: inout Actions, at moment: LaneMoment) {
-        for again in actions.settle.compactMap(\.again) {
+        for again in actions.settle.compactMap(\.rest.again) {
             actions.join(comeBack(again.entry, isOurs: true, now: moment.now, instant: moment.instant))
         }
     }
