@@ -368,8 +368,10 @@ extension HTTP2Connection {
             ) { context.write(wrapOutboundOut($0), promise: nil) }
             guard let produced else { return fail(.protocolViolation) }
             more = produced.isMore
+            guard produced.bytes > 0 else { continue }
+            // A turn in which there is nothing to write says nothing about the next.
             lastWritten = produced.bytes
-            if produced.bytes > 0 { context.flush() }
+            context.flush()
         }
     }
 

@@ -67,7 +67,8 @@ final class HTTP2Session {
     /// growing block would be copied, and the old one wiped, each time, and unused memory is wiped at the
     /// end.
     ///
-    /// - Parameter expectedBytes: the expected size of the whole: the first block has no more.
+    /// - Parameter expectedBytes: the expected size of the whole: the first block has no more, and what comes
+    ///   beyond it gets as much again each time.
     /// - Returns: how many bytes, and whether there is more; `nil` on a fault of the session.
     func produce(
         limitBytes: Int, expectedBytes: Int, from allocator: ByteBufferAllocator, to put: (ByteBuffer) -> Void
@@ -85,7 +86,7 @@ final class HTTP2Session {
             }
             if block.writableBytes < count {
                 if block.readableBytes > 0 { put(block) }
-                let room = bytes == 0 ? min(expectedBytes, Self.blockBytes) : Self.blockBytes
+                let room = min(max(expectedBytes, bytes), Self.blockBytes)
                 block = allocator.buffer(capacity: max(count, room))
             }
             block.writeBytes(UnsafeRawBufferPointer(start: chunk, count: count))
