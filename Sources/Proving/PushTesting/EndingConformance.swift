@@ -145,6 +145,8 @@ struct EndingModel {
     private struct Registration {
         var isLive = false
         var address: UInt64 = 0
+        /// All that it ever named.
+        var addresses: Set<UInt64> = []
         var touched: Int64 = 0
     }
 
@@ -206,7 +208,9 @@ struct EndingModel {
         let record = Samples.record(UInt64(one), touched: touched, address: address)
         _ = try await engine.apply([.put(record, if: .any)], now: rig.clock.now)
         if registrations[one].address != address { drop(one) }
-        registrations[one] = Registration(isLive: true, address: address, touched: touched)
+        (registrations[one].isLive, registrations[one].address) = (true, address)
+        registrations[one].addresses.insert(address)
+        registrations[one].touched = touched
     }
 
     private mutating func end(_ one: Int, _ engine: any Engine, _ rig: EngineRig) async throws {
@@ -223,9 +227,10 @@ struct EndingModel {
     /// From the registration as it is, or as it was.
     private mutating func notify(_ one: Int, _ engine: any Engine, _ rig: EngineRig) async throws {
         // A role makes a push from what it has found.
-        guard registrations[one].touched > 0 else { return }
+        let addresses = registrations[one].addresses.sorted()
+        guard !addresses.isEmpty else { return }
         next += 1
-        let address = UInt64(100 + 2 * one + roll(2))
+        let address = addresses[roll(addresses.count)]
         let parked = roll(3) == 0
         var push = EngineConformance.push(
             next, of: UInt64(one), at: address, rig, parked: parked, mark: next)

@@ -94,31 +94,35 @@ extension SQLiteWriter {
     }
 
     func purge(before: UnixTime, limit: Int, _ db: Database) throws -> Int {
-        var find = try SQL(db, "SELECT slot, key FROM records WHERE expires_at < ? LIMIT ?")
+        var find = try SQL(db, "SELECT slot, key, address FROM records WHERE expires_at < ? LIMIT ?")
         find.bind(before)
         find.bind(limit)
-        return try remove(find, db).count
+        let gone = try remove(find, db)
+        for case (let key, let address?) in gone.rows { recentChanges.noteLapsed(key, address) }
+        return gone.count
     }
 
     func forget(owner: Digest16, limit: Int, now: UnixTime, _ db: Database) throws -> Int {
-        var find = try SQL(db, "SELECT slot, key FROM records WHERE owner = ? LIMIT ?")
+        var find = try SQL(db, "SELECT slot, key, address FROM records WHERE owner = ? LIMIT ?")
         find.bind(owner)
         find.bind(limit)
         let gone = try remove(find, db)
-        try endOwed(gone.keys.map { ChangedRegistration(key: $0) }, now: now, db)
+        try endOwed(gone.rows.map { ChangedRegistration(key: $0.key) }, now: now, db)
         return gone.count
     }
 
     /// Removes the records whose slots are found, whatever else stands there.
     ///
-    /// - Returns: their number, and the keys of those that can be read.
-    private func remove(_ find: SQL, _ db: Database) throws -> (count: Int, keys: [Digest16]) {
+    /// - Returns: their number, and what those that can be read were.
+    private func remove(
+        _ find: SQL, _ db: Database
+    ) throws -> (count: Int, rows: [(key: Digest16, address: Digest16?)]) {
         frequent.forgetAll()
         var slots: [Int64] = []
-        var keys: [Digest16] = []
+        var rows: [(key: Digest16, address: Digest16?)] = []
         while try find.step() {
             slots.append(find.int(0))
-            if let key = find.digest(1) { keys.append(key) }
+            if let key = find.digest(1) { rows.append((key, find.digest(2))) }
         }
         find.finish()
         for slot in slots {
@@ -126,7 +130,7 @@ extension SQLiteWriter {
             sql.bind(slot)
             try sql.run()
         }
-        return (slots.count, keys)
+        return (slots.count, rows)
     }
 
     // MARK: aside
