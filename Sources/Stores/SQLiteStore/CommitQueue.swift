@@ -1,5 +1,6 @@
 import Dispatch
 import GRDB
+import GRDBSQLite
 import PushModel
 import Synchronization
 
@@ -81,7 +82,8 @@ final class CommitQueue: Sendable {
 
     func close() { state.withLock { $0.isClosed = true } }
 
-    /// Lets finds be answered on the same queue, before each commit.
+    /// Lets finds be answered on the same queue: in the transaction of the next commit, before its jobs, or
+    /// in one of their own when nothing is to be committed.
     func joins(_ finds: FindQueue?) { state.withLock { $0.finds = finds } }
 
     /// Waits until the operation stands on the disk.
@@ -180,11 +182,10 @@ final class CommitQueue: Sendable {
     /// Runs on the writer queue until only jobs are left that wait for company.
     private func drain(_ db: Database) {
         while true {
-            state.withLock(\.finds)?.answer(db, &writer.frequent)
-            let (jobs, isOver) = state.withLock { state -> ([Job], Bool) in
+            let (jobs, finds, isOver) = state.withLock { state -> ([Job], FindQueue?, Bool) in
                 guard state.urgent > 0 || state.isLazyDue else {
                     state.isDraining = !(state.finds?.isEmpty ?? true)
-                    return ([], !state.isDraining)
+                    return ([], state.finds, !state.isDraining)
                 }
                 var batch = Array(state.small.prefix(limits.jobsPerCommit))
                 state.small.removeFirst(batch.count)
@@ -192,20 +193,28 @@ final class CommitQueue: Sendable {
                 for job in batch where !job.isLazy { state.urgent -= 1 }
                 if state.waiting == 0 { state.isLazyDue = false }
                 state.commits += 1
-                return (batch, false)
+                return (batch, state.finds, false)
             }
             if isOver { return }
-            if !jobs.isEmpty { commit(jobs, db) }
+            if jobs.isEmpty {
+                finds?.answer(db, &writer.frequent)
+            } else {
+                commit(jobs, finds, db)
+            }
         }
     }
 
-    private func commit(_ jobs: [Job], _ db: Database) {
+    private func commit(_ jobs: [Job], _ finds: FindQueue?, _ db: Database) {
         do {
-            for answer in try transaction(jobs, db, of: { try $0.run(self.writer, db) }) { answer.tell() }
-        } catch  where jobs.count > 1 {
-            replay(jobs, db)
+            // One transaction for both: each takes locks of the file and gives them back.
+            let answers = try transaction(jobs, db, after: { finds?.answer(db, &writer.frequent) }) {
+                try $0.run(writer, db)
+            }
+            for answer in answers { answer.tell() }
         } catch {
-            jobs[0].fail(SQLFault.translate(error))
+            // It may not even have begun, and finds need no lock on writing.
+            finds?.answer(db, &writer.frequent)
+            if jobs.count > 1 { replay(jobs, db) } else { jobs[0].fail(SQLFault.translate(error)) }
         }
     }
 
@@ -219,7 +228,7 @@ final class CommitQueue: Sendable {
             var place = 0
             var torn: Int?
             do {
-                let answers = try transaction(left, db) { job in
+                let answers = try transaction(left, db, after: {}) { job in
                     defer { place += 1 }
                     torn = place
                     let answer = try isolated(job, db)
@@ -256,14 +265,19 @@ final class CommitQueue: Sendable {
         }
     }
 
+    /// - Parameter first: reads before any job has changed something.
     private func transaction(
-        _ jobs: [Job], _ db: Database, of run: (Job) throws -> (@Sendable () -> Void)
+        _ jobs: [Job], _ db: Database, after first: () -> Void,
+        of run: (Job) throws -> (@Sendable () -> Void)
     ) throws -> [Answer] {
         writer.begin()
         do {
             var answers: [Answer] = []
             answers.reserveCapacity(jobs.count)
             try db.transact(.immediate) {
+                first()
+                // A fault of the disk in a reading ends the transaction as well, and then no job may run.
+                guard db.isInsideTransaction else { throw SQLFault(code: SQLITE_ABORT) }
                 for job in jobs { answers.append(Answer(tell: try run(job))) }
             }
             // Before any caller learns that it stands.

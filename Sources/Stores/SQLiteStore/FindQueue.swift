@@ -2,7 +2,7 @@ import GRDB
 import PushModel
 import Synchronization
 
-/// Joins waiting finds into one read on the writing connection, between its commits.
+/// Joins waiting finds into one read on the writing connection, before the changes of its next commit.
 ///
 /// A connection of its own would read concurrently, but each commit of the other empties its page cache:
 /// every find then reads the tree's pages from the file again (three a find, measured), and takes and gives
@@ -73,7 +73,7 @@ final class FindQueue: Sendable {
         }
     }
 
-    /// Answers waiting finds, outside any transaction of the writer.
+    /// Answers waiting finds, in a transaction in which nothing has been changed yet, or in one of their own.
     func answer(_ db: Database, _ frequent: inout FrequentRows) {
         let batch = asks.withLock { asks -> [Ask] in
             var keys = 0
@@ -111,7 +111,8 @@ final class FindQueue: Sendable {
         _ batch: [Ask], _ db: Database, _ frequent: inout FrequentRows, _ unreadable: inout [Int64]
     ) throws -> [Result<[StoredRecord?], StoreError>] {
         var results: [Result<[StoredRecord?], StoreError>] = []
-        try db.transact(.deferred) {
+        results.reserveCapacity(batch.count)
+        try transact(db) {
             var lookup = try SQLiteRecords.Lookup(db)
             for ask in batch {
                 do {
@@ -131,6 +132,10 @@ final class FindQueue: Sendable {
             }
         }
         return results
+    }
+
+    private func transact(_ db: Database, _ body: () throws -> Void) throws {
+        if db.isInsideTransaction { try body() } else { try db.transact(.deferred, body) }
     }
 
     /// From memory if it is there: the writer drops rows that it changes, and nobody else writes.

@@ -5,8 +5,8 @@ import PushModel
 ///
 /// Used on the writing connection's queue, like all code that changes records, and only one process opens the
 /// file. The rows are sealed. Every change first drops the row and is then made: rows of a transaction that
-/// failed are read again, and unfinished changes are never kept, because finds are answered between
-/// transactions.
+/// failed are read again, and unfinished changes are never kept, because finds are answered before the
+/// changes of a transaction.
 struct FrequentRows {
     /// Rows of each generation: the servers and realms of a large relay. A longer body is not kept, so both
     /// generations together take 4 MiB at most, and some 1.5 MiB with rows as they are.

@@ -144,6 +144,22 @@ struct FindQueueTests {
         let versions = try await bench.find(keys, beforeVersion: 2)
         #expect(versions.count == 1, "rows of \(versions) in one answer")
     }
+
+    @Test("A find in the transaction of a commit sees nothing of it, and is answered though the commit fails")
+    func before() async throws {
+        let bench = try QueueRig()
+        defer { bench.folder.remove() }
+        let keys = (0..<3 as Range<UInt64>).map { Digest16(high: $0, low: 7) }
+        try await bench.write(keys, version: 1)
+        let versions = try await bench.find(keys, before: 2) { db in
+            try db.execute(sql: "ROLLBACK")
+            throw SQLFault(code: 13)
+        }
+        #expect(versions.found == [1] && versions.code == .noSpace)
+        let later = try await bench.find(keys, before: 3) { _ in }
+        #expect(later.found == [1] && later.code == nil, "what failed was undone")
+        #expect(try await bench.find(keys, before: 4) { _ in }.found == [3])
+    }
 }
 
 /// A commit queue on a file of its own, whose commits SQLite itself counts.
@@ -227,6 +243,41 @@ private struct QueueRig {
         gate.signal()
         try await written
         return Set(try await found.map { $0?.version ?? 0 })
+    }
+
+    /// Asks for keys while the writer is held, with a commit behind that gives all of them a version and then
+    /// does `work`.
+    ///
+    /// - Returns: the versions that were found together, and what the commit failed with.
+    func find(
+        _ keys: [Digest16], before version: UInt64, _ work: @escaping @Sendable (Database) throws -> Void
+    ) async throws -> (found: Set<UInt64>, code: StoreError.Code?) {
+        let gate = await hold()
+        defer { gate.signal() }
+        async let found = finds.find(keys, now: UnixTime(milliseconds: 1))
+        async let written: StoreError.Code? = writing(keys, version, work)
+        try await asked(for: "a find and a commit in the queues") { queue.waiting > 0 && !finds.isEmpty }
+        gate.signal()
+        let code = await written
+        return (Set(try await found.map { $0?.version ?? 0 }), code)
+    }
+
+    private func writing(
+        _ keys: [Digest16], _ version: UInt64, _ work: @escaping @Sendable (Database) throws -> Void
+    ) async -> StoreError.Code? {
+        do throws(StoreError) {
+            try await queue.submit { _, db in
+                for key in keys {
+                    var record = record(key.high)
+                    record.version = version
+                    try SQLiteRecords.insert(record, revision: Int64(version), replaces: true, db)
+                }
+                try work(db)
+            }
+            return nil
+        } catch {
+            return error.code
+        }
     }
 
     /// Lets so many operations wait for the same commit, and tells what each of them heard.
