@@ -6,7 +6,8 @@ import Synchronization
 ///
 /// Every push comes by. So there are two tables of fixed size, one for deliveries and one for all else, so
 /// that a flood of successes takes no room of the faults; a slot is found by the registration's digest, which
-/// is random already, and nothing is allocated. Pushes that find no slot are told by their number.
+/// is random already, and nothing is allocated but the second table, with the first fault. Pushes that find
+/// no slot are told by their number.
 final class HistoryTally: Sendable {
     /// Registrations that are delivered to between two looks; a power of two, as the next is. 128 KiB each.
     static let deliveries = 4_096
@@ -31,8 +32,9 @@ final class HistoryTally: Sendable {
     }
 
     private struct State {
-        /// Both are empty while nothing is counted.
+        /// Empty while nothing is counted.
         var delivered: [Delivered] = []
+        /// The same, and until something is counted here.
         var others: [Other] = []
         var uncounted = 0
 
@@ -57,7 +59,8 @@ final class HistoryTally: Sendable {
         mutating func note(
             _ registration: Digest16, _ event: RegistrationEvent, _ reason: Reason, _ now: UnixTime
         ) {
-            guard !others.isEmpty else { return }
+            guard !delivered.isEmpty else { return }
+            if others.isEmpty { others = Array(repeating: Other(), count: HistoryTally.others) }
             let start = Int(truncatingIfNeeded: registration.low)
             for step in 0..<HistoryTally.probes {
                 let place = (start &+ step) & (HistoryTally.others - 1)
@@ -97,7 +100,6 @@ final class HistoryTally: Sendable {
             state = State()
             guard on else { return }
             state.delivered = Array(repeating: Delivered(), count: Self.deliveries)
-            state.others = Array(repeating: Other(), count: Self.others)
         }
     }
 
