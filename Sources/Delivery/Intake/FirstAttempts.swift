@@ -148,12 +148,11 @@ final class FirstAttempts: Sendable {
         /// Groups in the order of arrival. Deadlines differ by protocol, so the whole list is searched.
         var groups: [Group] = []
         /// The last outcomes, for a repeat that asks in the moment between the settling and its own answer.
-        var recent: [PushID: FirstOutcome] = [:]
+        var recent: RecentOutcomes
         /// Of these, the pushes that were withdrawn.
         var withdrawn: Set<PushID> = []
         /// Pushes whose withdrawal is on its way to the store.
         var withdrawing: Set<PushID> = []
-        var recentOrder: Ring<PushID>
         /// Pushes that a reply has reported as pending, as many as recent outcomes: these are owed.
         var promised: Set<PushID> = []
         var promisedOrder: Ring<PushID>
@@ -162,7 +161,7 @@ final class FirstAttempts: Sendable {
         var isClosed = false
 
         init(limits: DeliveryLimits) {
-            recentOrder = Ring(limits.recentOutcomes)
+            recent = RecentOutcomes(limits.recentOutcomes)
             promisedOrder = Ring(limits.recentOutcomes)
         }
     }
@@ -270,16 +269,9 @@ final class FirstAttempts: Sendable {
     }
 
     private func note(_ outcome: FirstOutcome, of id: PushID, _ state: inout State) {
-        switch state.recent.updateValue(outcome, forKey: id) {
         // A push that was given up waiting for may still have its first attempt.
-        case nil, .pending?: break
-        case .known(let known)?: state.recent[id] = .known(known)
-        case .dropped?: state.recent[id] = .dropped
-        }
-        if let oldest = state.recentOrder.append(id) {
-            state.recent[oldest] = nil
-            if !state.withdrawn.isEmpty { state.withdrawn.remove(oldest) }
-        }
+        guard let oldest = state.recent.note(outcome, of: id) else { return }
+        if !state.withdrawn.isEmpty { state.withdrawn.remove(oldest) }
     }
 
     /// A reply that does not wait is about to report a push as pending.
