@@ -31,20 +31,24 @@ package struct LocalCall: Sendable {
     package static let answerLimitBytes = 4 << 20
     /// Longer than the relay's own bound of an answer.
     package static let deadline = TimeAmount.seconds(30)
+    /// At least so long is a connection waited for, TLS included, if the deadline is not nearer.
+    private static let connecting = TimeAmount.seconds(5)
 
     package let host: String
     package let port: Int
     /// PEM authorities to trust instead of the system's; `nil`: plain HTTP.
     private let trust: NIOSSLContext?
-    private let deadline: TimeAmount
+    package private(set) var deadline: TimeAmount
     private let dialer: Dialer
 
     /// - Parameter url: a base URL as `run.json` has it: scheme, address, port.
     /// - Parameter authority: PEM; for https alone; `nil`: the system's.
+    /// - Parameter checksCertificate: `false` asks whoever answers, and is for calls alone that hold no secret
+    ///   and whose answer nobody gains by forging.
     /// - Returns: `nil` when the URL has another form, or the authority is none.
     package init?(
-        url: String, authority: [UInt8]? = nil, deadline: TimeAmount = Self.deadline,
-        dialling: DialOptions = DialOptions()
+        url: String, authority: [UInt8]? = nil, checksCertificate: Bool = true,
+        deadline: TimeAmount = Self.deadline, dialling: DialOptions = DialOptions()
     ) {
         self.deadline = deadline
         dialer = Dialer(dialling)
@@ -61,6 +65,7 @@ package struct LocalCall: Sendable {
             return
         }
         var configuration = TLSConfiguration.makeClientConfiguration()
+        if !checksCertificate { configuration.certificateVerification = .none }
         do {
             if let authority {
                 configuration.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(authority))
@@ -69,6 +74,13 @@ package struct LocalCall: Sendable {
         } catch {
             return nil
         }
+    }
+
+    /// The same call with another deadline.
+    package func within(_ deadline: TimeAmount) -> LocalCall {
+        var call = self
+        call.deadline = deadline
+        return call
     }
 
     /// Asks with a method, a path and perhaps a body; the connection ends behind the answer.
@@ -93,8 +105,8 @@ package struct LocalCall: Sendable {
     /// Sends bytes as they are, and waits for one answer.
     package func send(_ bytes: [UInt8]) async throws(Fault) -> Answer {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
-        // A sixth of the deadline: five seconds as it stands.
-        let connecting = Duration.nanoseconds(deadline.nanoseconds / 6)
+        let least = min(deadline, Self.connecting).nanoseconds
+        let connecting = Duration.nanoseconds(max(deadline.nanoseconds / 6, least))
         let dialled: Dialled<EventLoopFuture<Answer>>
         do throws(DialFault) {
             dialled = try await dialer.dial(host, port, on: loop, within: connecting) { channel, attempt in

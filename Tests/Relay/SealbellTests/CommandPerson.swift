@@ -35,7 +35,7 @@ struct CommandRun: Sendable {
                 err.add(line)
                 lines.add(line)
             })
-        shell.patience = LocalCall.patience
+        shell.waitPatiently()
         shell.input = { limit in Secret(Array(input.utf8.prefix(limit))) }
         let status = await Sealbell.run(words, shell)
         return CommandRun(status: status, out: out.all, err: err.all, lines: lines.all)

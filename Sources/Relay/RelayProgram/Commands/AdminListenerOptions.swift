@@ -30,15 +30,15 @@ struct AdminListenerOptions: ParsableArguments {
     func ask(
         _ path: String, _ shell: Shell, _ write: ((inout JSONWriter) -> Void)? = nil
     ) async throws(CommandFailure) -> JSONValue {
-        let (call, named) = try place(shell)
+        let (door, named) = try place(shell)
         var headers: [(name: String, value: Secret)] = [("Content-Type", Secret("application/json".utf8))]
         if let file = tokenFile ?? named { headers.append(("Authorization", try bearer(file, shell))) }
         let answer: LocalCall.Answer
-        do throws(LocalCall.Fault) {
-            answer = try await call.ask(
+        do throws(AdminDoor.Fault) {
+            answer = try await door.ask(
                 write == nil ? "GET" : "POST", path, headers: headers, body: write.map(body))
         } catch {
-            throw CommandFailure(.unavailable, "The relay's admin listener does not answer.")
+            throw CommandFailure(.unavailable, door.sentence(error))
         }
         guard answer.status == 200 else {
             // The relay's own words; they hold nothing that a peer sent.
@@ -79,15 +79,8 @@ struct AdminListenerOptions: ParsableArguments {
     }
 
     /// - Returns: the listener, and the file of the token that it asks for, if the server names one.
-    private func place(_ shell: Shell) throws(CommandFailure) -> (call: LocalCall, tokenFile: String?) {
-        let file: RunFile
-        do {
-            file = try server.find(shell)
-        } catch let failure as CommandFailure {
-            throw failure
-        } catch {
-            throw CommandFailure(.software, "The run file could not be read.")
-        }
+    private func place(_ shell: Shell) throws(CommandFailure) -> (door: AdminDoor, tokenFile: String?) {
+        let file = try server.find(shell)
         guard let url = file.urls["admin"] else {
             throw CommandFailure(
                 .unavailable, "That relay has no admin listener: add listeners.admin to its configuration.")
@@ -95,10 +88,10 @@ struct AdminListenerOptions: ParsableArguments {
         let authority = try authorityFile.map { (path) throws(CommandFailure) in
             try CredentialCache.read(joinPath(shell.facts.workingDirectory, path)).reveal { Array($0) }
         }
-        guard let call = LocalCall(url: url, authority: authority, deadline: shell.patience) else {
+        guard let door = AdminDoor(url, pid: file.pid, authority: authority, shell) else {
             throw CommandFailure(.failed, "The admin listener's URL or the CA file cannot be used.")
         }
-        return (call, file.tokenFile)
+        return (door, file.tokenFile)
     }
 
     private func bearer(_ path: String, _ shell: Shell) throws(CommandFailure) -> Secret {

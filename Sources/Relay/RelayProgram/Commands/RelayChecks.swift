@@ -47,9 +47,9 @@ struct RelayChecks {
             ]
         }
         let answer: LocalCall.Answer
-        do throws(LocalCall.Fault) {
-            guard let call = LocalCall(url: url, deadline: shell.patience) else { throw .unreachable }
-            answer = try await call.ask("GET", "/status", headers: token())
+        do throws(AdminDoor.Fault) {
+            guard let door = AdminDoor(url, pid: file.pid, shell) else { throw .unreachable }
+            answer = try await door.ask("GET", "/status", headers: token())
         } catch {
             let cure =
                 url.hasPrefix("https:")

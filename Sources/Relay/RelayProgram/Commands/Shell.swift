@@ -4,6 +4,7 @@ import Glibc
 import Darwin
 #endif
 package import ArgumentParser
+import NIOCore
 import Primitives
 package import PushModel
 import WebClient
@@ -20,6 +21,9 @@ package struct Shell: Sendable {
     package let err: @Sendable (String) -> Void
     /// How long an answer of a running relay is waited for.
     var patience = LocalCall.deadline
+    /// How long its admin listener may be silent altogether. It answers for its health at once, whatever its
+    /// store and the push services do, so that nothing is cut that only takes long.
+    var silence = TimeAmount.seconds(5)
     /// What standard input holds, up to so many bytes.
     var input: @Sendable (Int) -> Secret = { _ in Secret([]) }
     /// Asks the person at the terminal for one line; `nil` of it at the end of input. `nil`: no terminal.
@@ -63,7 +67,7 @@ package struct Shell: Sendable {
     var silent: Shell {
         Shell(
             hosting: hosting, facts: facts, world: world, out: { _ in }, err: err, patience: patience,
-            input: input, ask: ask, progress: progress, isStyled: isStyled)
+            silence: silence, input: input, ask: ask, progress: progress, isStyled: isStyled)
     }
 
     /// Reads the configuration.
@@ -130,8 +134,13 @@ struct RunningServerOptions: ParsableArguments {
 
     /// The run file of the server that serves from there, by default from where `serve` would serve with the
     /// configuration that it would find (docs/guides/operating.md).
-    func find(_ shell: Shell) throws -> RunFile {
-        let directory = try state.map { joinPath(shell.facts.workingDirectory, $0) } ?? standard(shell)
+    func find(_ shell: Shell) throws(CommandFailure) -> RunFile {
+        let directory: String
+        if let state {
+            directory = joinPath(shell.facts.workingDirectory, state)
+        } else {
+            directory = try standard(shell)
+        }
         let found: RunFile.Found
         do throws(FileFault) {
             found = try RunFile.find(state: directory)

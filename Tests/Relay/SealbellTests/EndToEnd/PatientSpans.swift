@@ -88,3 +88,8 @@ extension LocalCall {
         self.init(url: url ?? "", authority: authority.map { Array($0.utf8) }, deadline: Self.patience)
     }
 }
+
+extension Shell {
+    /// Waits for answers of a test's relay as ``LocalCall/patience`` says.
+    mutating func waitPatiently() { (patience, silence) = (LocalCall.patience, LocalCall.patience) }
+}

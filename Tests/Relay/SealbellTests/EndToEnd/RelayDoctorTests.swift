@@ -12,7 +12,7 @@ import ZulipPush
 struct RelayDoctorTests {
     private func look(_ stage: RelayStage, _ text: String? = nil) async throws -> [Finding] {
         var shell = Shell(facts: facts(), world: .live, out: { _ in }, err: { _ in })
-        shell.patience = LocalCall.patience
+        shell.waitPatiently()
         return await RelayChecks(try stage.configuration(text), shell).check()
     }
 

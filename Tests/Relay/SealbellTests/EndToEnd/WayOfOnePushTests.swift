@@ -92,7 +92,7 @@ struct WayOfOnePushTests {
                     facts.workingDirectory = stage.folder.path
                     var shell = Shell(
                         facts: facts, world: .live, out: { out.add($0) }, err: { out.add($0) })
-                    shell.patience = LocalCall.patience
+                    shell.waitPatiently()
                     shell.input = { _ in Secret(token.utf8) }
                     let status = await Sealbell.run(["test-push"] + line + ["--at", "state"], shell)
                     #expect(status == .failed && !out.all.isEmpty, "\(line)")

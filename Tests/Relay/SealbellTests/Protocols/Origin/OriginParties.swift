@@ -163,7 +163,7 @@ struct OriginPhone: Sendable {
         (self.kind, self.running) = (kind, running)
         (token, folder) = (DemoApp.token(kind), try TemporaryFolder())
         var shell = Shell(facts: facts(home: nil), world: .live, out: { _ in }, err: { _ in })
-        shell.patience = LocalCall.patience
+        shell.waitPatiently()
         self.shell = shell
         var party = PlayedZulip(
             kind, token: Secret(token.utf8), appID: "org.acme.chat", bouncerKey: running.relay.bouncerKey,

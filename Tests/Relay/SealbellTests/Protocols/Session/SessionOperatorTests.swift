@@ -29,7 +29,7 @@ struct SessionOperatorTests {
     /// What the doctor says of the relay and an alert.
     private func doctor(_ alert: String, _ stage: RelayStage) async throws -> Finding? {
         var shell = Shell(facts: facts(), world: .live, out: { _ in }, err: { _ in })
-        shell.patience = LocalCall.patience
+        shell.waitPatiently()
         return await RelayChecks(try stage.configuration(), shell).check()
             .first { $0.subject == "\(alert) main" }
     }

@@ -37,7 +37,7 @@ struct StatusCanaryTests {
         let why = await person.run("why", push)
         #expect(why.status == .done)
         var shell = Shell(facts: facts(), world: .live, out: { _ in }, err: { _ in })
-        shell.patience = LocalCall.patience
+        shell.waitPatiently()
         let findings = await RelayChecks(try relay.stage.configuration(), shell).check()
         #expect(!findings.isEmpty)
         let said = try await relay.said(pages: [

@@ -36,7 +36,7 @@ struct StatusOperatorTests {
         try await asked(for: alert) { try await relay.admin("/status").text.contains(alert) }
         let status = try await relay.admin("/status").text
         var shell = Shell(facts: facts(), world: .live, out: { _ in }, err: { _ in })
-        shell.patience = LocalCall.patience
+        shell.waitPatiently()
         let found = await RelayChecks(try relay.stage.configuration(), shell).check()
             .first { $0.subject == "\(alert) main" }
         #expect(found?.severity == .warning, "\(alert)")
