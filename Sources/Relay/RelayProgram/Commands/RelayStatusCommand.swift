@@ -1,5 +1,6 @@
 import ArgumentParser
 import PushModel
+import WebClient
 import WireFormats
 
 /// `sealbell status`: what the running relay says of itself, in one look.
@@ -10,15 +11,60 @@ struct RelayStatusCommand: SealbellCommand {
         discussion: """
             In short what /status of the admin listener says, which --json prints whole; the dashboard shows \
             more. Ends with 0 when the relay answers, whatever it says, and with 69 when there is none; \
-            sealbell doctor judges what it says.
+            sealbell doctor judges what it says. --check is for supervisors of containers and the like: it \
+            needs no token, and takes the admin listener as the running relay has it.
             """)
+
+    @Flag(help: "Only whether the relay serves: ends with 0 if it does, and with 69 if not.")
+    var check = false
 
     @OptionGroup var adminListener: AdminListenerOptions
 
+    func validate() throws {
+        let others = [adminListener.tokenFile, adminListener.authorityFile].compactMap(\.self)
+        guard !check || others.isEmpty && !adminListener.json else {
+            throw ValidationError("--check takes neither --json nor --token-file nor --ca.")
+        }
+    }
+
     func run(_ shell: Shell) async throws -> Ending {
+        if check {
+            shell.out(try await ServingCheck(adminListener.server.find(shell)).sentence(shell))
+            return .done
+        }
         let status = try await adminListener.ask("/status", shell)
         adminListener.show(status, shell) { RelayStatus($0).lines(isStyled: shell.isStyled) }
         return .done
+    }
+}
+
+/// Whether a server serves. It is asked no secret and believed nothing else, so that no token is needed, and
+/// no certificate that this machine trusts for the listener's address.
+struct ServingCheck {
+    private let file: RunFile
+
+    init(_ file: RunFile) { self.file = file }
+
+    /// - Returns: what was seen.
+    /// - Throws: `CommandFailure` with what is wrong.
+    func sentence(_ shell: Shell) async throws(CommandFailure) -> String {
+        // Where there is no admin listener, any answer of another one shows that the relay takes calls. The
+        // parties of a sandbox are not the relay.
+        let others = file.urls.filter { !$0.key.hasPrefix("sandbox-") }
+        guard let url = file.urls["admin"] ?? others.min(by: { $0.key < $1.key })?.value else {
+            return "The relay (process \(file.pid)) runs; it has no listener that could be asked."
+        }
+        guard let door = AdminDoor(url, pid: file.pid, checksCertificate: false, shell) else {
+            throw CommandFailure(.failed, "The relay's listener \(url) cannot be asked.")
+        }
+        let status: Int
+        do throws(AdminDoor.Fault) { status = try await door.live().status } catch {
+            throw CommandFailure(.unavailable, door.sentence(error))
+        }
+        guard status == 200 || file.urls["admin"] == nil else {
+            throw CommandFailure(.unavailable, door.sentence(.foreign))
+        }
+        return "The relay serves: \(url) answers."
     }
 }
 
