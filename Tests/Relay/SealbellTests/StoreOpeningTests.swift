@@ -16,6 +16,8 @@ struct StoreOpeningTests {
         let store = StoreConfiguration(engine: .sqlite(path: database), keysFile: keys)
         let taken = await #expect(throws: CommandFailure.self) { try await start(store) }
         #expect(taken?.status == .unavailable && taken?.lines.first?.contains("Stop it") == true)
+        // The code stands behind the sentence, as the guides have it.
+        #expect(taken?.lines.first?.hasSuffix(" [inUse]") == true)
         await held.close()
         try await start(store)
         // What no waiting mends is still the configuration's.
@@ -24,6 +26,7 @@ struct StoreOpeningTests {
             engine: .sqlite(path: database), keysFile: folder.path + "/others.keys")
         let refused = await #expect(throws: CommandFailure.self) { try await start(foreign) }
         #expect(refused?.status == .configuration)
+        #expect(refused?.lines.first?.hasSuffix(" [wrongKey]") == true)
     }
 
     @Test("A file of the store that the relay's user may not write is found, by that user and by root")

@@ -103,6 +103,6 @@ extension Finding {
     }
 
     static func warnings(_ configuration: RelayConfiguration) -> [Finding] {
-        configuration.warnings.map { .warning(.configuration, $0.path, $0.sentence) }
+        configuration.warnings.map { .warning(.configuration, $0.path, $0.coded) }
     }
 }

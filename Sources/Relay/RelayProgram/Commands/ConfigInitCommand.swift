@@ -269,7 +269,7 @@ struct SetupPlan {
         let storage = joinPath(home, "storage.keys")
         if !ConfigInitCommand.isThere(storage) {
             do throws(KeyFileError) { _ = try KeyFile.create(storage, world) } catch {
-                throw CommandFailure(.failed, "\(storage): \(error.sentence)")
+                throw CommandFailure(.failed, "\(storage): \(error.coded)")
             }
         }
         do throws(FileFault) { try writeFile(path, Array(text.utf8), replacing: false) } catch {

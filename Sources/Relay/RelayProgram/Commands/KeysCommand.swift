@@ -53,7 +53,7 @@ struct KeysNewStorageCommand: SealbellCommand {
             throw CommandFailure(.failed, "\(folder(of: path)): \(error.sentence)")
         }
         do throws(KeyFileError) { _ = try KeyFile.create(path, shell.world) } catch {
-            throw CommandFailure(.failed, "\(path): \(error.sentence)")
+            throw CommandFailure(.failed, "\(path): \(error.coded)")
         }
         shell.out(json ? try jsonText(["file": path]) : path)
         return .done

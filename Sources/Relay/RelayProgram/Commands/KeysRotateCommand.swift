@@ -109,7 +109,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
     ) throws(CommandFailure) -> AtRestKeys {
         do throws(KeyFileError) { return try body() } catch {
             throw CommandFailure(
-                error.code == .busy ? .failed : .configuration, "\(path): \(error.sentence)")
+                error.code == .busy ? .failed : .configuration, "\(path): \(error.coded)")
         }
     }
 

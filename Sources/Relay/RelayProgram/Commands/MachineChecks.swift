@@ -156,7 +156,7 @@ struct MachineChecks {
                 : .good(.keys, file, "There is no store yet; the keys will be created at the first start.")
         }
         do throws(KeyFileError) { _ = try KeyFile.read(file) } catch {
-            return .fault(.keys, file, error.sentence)
+            return .fault(.keys, file, error.coded)
         }
         if let shared = FileChecks(now, credentials: credentials).shared(file) {
             let sentence = "Other users can read the keys that seal the store; run chmod 600 on the file."

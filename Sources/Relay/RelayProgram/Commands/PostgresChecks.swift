@@ -23,7 +23,7 @@ struct PostgresChecks {
             return [.fault(.store, "store.url", error.lines.joined(separator: " "))]
         }
         do throws(StoreError) { return try await look(address) } catch {
-            return [.fault(.store, address.description, error.sentence)]
+            return [.fault(.store, address.description, error.coded)]
         }
     }
 
@@ -36,7 +36,7 @@ struct PostgresChecks {
                 seen.schema == .absent ? "There is no store yet; it is made" : "The schema is brought up"
             return findings + [.good(.store, address.description, made + " at the next start.")]
         case .half:
-            return findings + [.fault(.store, address.description, StoreError(.halfMigrated).sentence)]
+            return findings + [.fault(.store, address.description, StoreError(.halfMigrated).coded)]
         case .newer:
             findings.append(
                 .warning(
@@ -76,7 +76,7 @@ struct PostgresChecks {
         for (name, code) in [
             (StoreSetting.copiedTo, StoreError.Code.moved), (StoreSetting.filledFrom, .unfinished)
         ] where try await guest.setting(name) != nil {
-            findings.append(.fault(.store, address.description, StoreError(code).sentence))
+            findings.append(.fault(.store, address.description, StoreError(code).coded))
         }
         return findings
     }
@@ -88,7 +88,7 @@ struct PostgresChecks {
             return .fault(.store, name, "It answers but accepts no writes: none of its hosts is a primary.")
         }
         guard seen.durability.isEnough else {
-            return .fault(.store, name, StoreError(.notDurable).sentence)
+            return .fault(.store, name, StoreError(.notDurable).coded)
         }
         let waits =
             seen.durability.standbys.isEmpty

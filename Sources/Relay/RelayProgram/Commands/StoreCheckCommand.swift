@@ -44,7 +44,7 @@ struct StoreCheckCommand: SealbellCommand {
         guard let place, let keyFile else { return .software }
         let opened: AtRestKeys
         do throws(KeyFileError) { opened = try KeyFile.read(keyFile) } catch {
-            throw CommandFailure(.configuration, "\(keyFile): \(error.sentence)")
+            throw CommandFailure(.configuration, "\(keyFile): \(error.coded)")
         }
         var findings: [Finding]
         do throws(StoreError) {
@@ -122,7 +122,7 @@ extension StorePlace {
             let seen = try SQLiteInspection.look(at: path, within: span, world.instant)
             let owed = seen.owed.map { "\($0.rows) pushes (\($0.bytes >> 10) KiB) are owed." }
             let counted = owed.map { Finding.good(.store, path, $0) }
-            let bar = seen.bar.map { Finding.warning(.store, path, StoreError($0).sentence) }
+            let bar = seen.bar.map { Finding.warning(.store, path, StoreError($0).coded) }
             return [StoreChecks.soundness(seen, path, span)] + [bar, counted].compactMap(\.self)
         case .postgres(let address):
             let span = Duration.seconds(isWhole ? 3_600 : 20)

@@ -38,7 +38,7 @@ struct StoreChecks {
             rights + [Self.soundness(seen, path, Self.span)] + Self.aside(seen.recordsAside)
             + keys(seen.checks)
         // What a store owes that no relay may serve from is owed elsewhere, or not yet.
-        if let bar = seen.bar { return findings + [.fault(.store, path, StoreError(bar).sentence)] }
+        if let bar = seen.bar { return findings + [.fault(.store, path, StoreError(bar).coded)] }
         return findings + owed(seen.owed, isServed: isServed)
             + Self.clock(seen.lastTime, now: world.now())
     }
@@ -66,7 +66,7 @@ struct StoreChecks {
     }
 
     private func sentence(_ error: StoreError) -> String {
-        guard error.code == .unavailable else { return error.sentence }
+        guard error.code == .unavailable else { return error.coded }
         return "It cannot be read. Run the doctor as the relay's user or as root, and check the disk."
     }
 

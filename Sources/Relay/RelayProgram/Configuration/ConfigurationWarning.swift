@@ -9,4 +9,7 @@ struct ConfigurationWarning: Sendable, Hashable {
     /// Configuration path, or the name of an environment variable.
     var path: String
     var sentence: String
+
+    /// As of an error: the code stands behind the sentence.
+    var coded: String { "\(sentence) [\(code.rawValue)]" }
 }

@@ -26,6 +26,11 @@ package enum Ending: Sendable, Hashable, CaseIterable {
     }
 }
 
+extension PushError {
+    /// The sentence with its code behind it, as an operator reads it and finds it in docs/errors.md.
+    var coded: String { "\(sentence) [\(codeText)]" }
+}
+
 /// A command could not do what was asked. The lines go to standard error as they are: they hold our own
 /// words, configured names and paths that the operator gave, nothing that a peer sent.
 package struct CommandFailure: Error, Sendable {

@@ -68,7 +68,7 @@ extension ServiceSettings {
                         identity: context.identity(entry.identity, target(lane), lane)))
             } catch {
                 throw CommandFailure(
-                    .configuration, "apps.\(app.text).\(Self.service): \(error.sentence)")
+                    .configuration, "apps.\(app.text).\(Self.service): \(error.coded)")
             }
         }
         return laneSpecs

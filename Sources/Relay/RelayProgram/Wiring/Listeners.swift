@@ -51,7 +51,7 @@ struct Listeners: Sendable {
     }
 
     private static func failure(_ error: IngressError, _ name: ConfiguredName) -> CommandFailure {
-        CommandFailure(.configuration, "listeners.\(name.text): \(error.sentence)")
+        CommandFailure(.configuration, "listeners.\(name.text): \(error.coded)")
     }
 
     /// Makes what a configuration puts behind the listeners: faces, trusted proxies, certificates.
@@ -103,7 +103,7 @@ struct Listeners: Sendable {
                 let host = facts.bind.host.contains(":") ? "[\(facts.bind.host)]" : facts.bind.host
                 urls[listener.name.text] = "\(facts.tls == nil ? "http" : "https")://\(host):\(port)"
             } catch {
-                throw CommandFailure(.unavailable, "listeners.\(listener.name.text): \(error.sentence)")
+                throw CommandFailure(.unavailable, "listeners.\(listener.name.text): \(error.coded)")
             }
         }
         return urls

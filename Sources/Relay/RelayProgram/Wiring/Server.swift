@@ -110,7 +110,7 @@ struct Server {
 
     private func warn() {
         for warning in configuration.warnings {
-            log.tell("configuration warning", "\(warning.path): \(warning.sentence)", level: .warning)
+            log.tell("configuration warning", "\(warning.path): \(warning.coded)", level: .warning)
         }
         if let short = DescriptorBudget(configuration, limit: openFiles).shortage {
             log.tell("fewer connections than configured", "limits.connections: \(short)", level: .warning)

@@ -93,7 +93,7 @@ struct StoreDoctorTests {
                 try await set([1])
                 let seen = findings(configuration)
                 let faults = seen.filter { $0.severity == .fault }
-                #expect(faults.map(\.sentence) == [StoreError(code).sentence])
+                #expect(faults.map(\.sentence) == ["\(StoreError(code).sentence) [\(code.rawValue)]"])
                 #expect(!seen.contains { $0.subject == "outbox" } && Findings(seen).status == .failed)
                 try await set(nil)
                 #expect(findings(configuration).allSatisfy { $0.severity == .good })

@@ -189,8 +189,9 @@ extension GuideRehearsal {
         try await fails("sealbell serve", 69, "another relay serves from this directory")
         try await fails(
             "sealbell serve --state /tmp/other --set store.url=sqlite:\(store) \(elsewhere)", 69,
-            "Another process has this store open")
-        try await fails("sealbell serve --state /tmp/third", 69, "cannot take its address")
+            "Another process has this store open", code: "inUse")
+        try await fails(
+            "sealbell serve --state /tmp/third", 69, "cannot take its address", code: "bindFailed")
         await place.stop(place.serving[0])
         try await fails("sealbell status", 69, "No server serves from ")
         try await place.prepare("sed s/sign_up/sing_up/ \(yaml) > /etc/sealbell/faulty.yaml")
@@ -199,17 +200,18 @@ extension GuideRehearsal {
         try await place.prepare("mv /etc/sealbell/storage.keys right.keys")
         try await fails("sealbell serve", 78, "The store exists but its keys do not")
         try await place.prepare("sealbell keys new storage --file /etc/sealbell/storage.keys")
-        try await fails("sealbell serve", 78, "The key file does not fit this store")
+        try await fails("sealbell serve", 78, "The key file does not fit this store", code: "wrongKey")
         try await place.prepare("mv right.keys /etc/sealbell/storage.keys; chmod 644 /etc/sealbell/apns.p8")
         try await fails("sealbell serve", 78, "Other users can read this secret")
         try await place.prepare(
             "chmod 600 /etc/sealbell/apns.p8; sealbell store copy --from sqlite:\(store) "
                 + "--to sqlite:/srv/relay.sqlite")
-        try await fails("sealbell serve", 78, "This store was copied to another one")
+        try await fails("sealbell serve", 78, "This store was copied to another one", code: "moved")
         try await place.prepare("rm /srv/relay.sqlite*; sealbell store reopen sqlite:\(store)")
         let step = "'a later one'"
         try await place.prepare("sqlite3 \(store) \"INSERT INTO grdb_migrations VALUES (\(step))\"")
-        try await fails("sealbell serve", 78, "The store was written by a newer Sealbell")
+        try await fails(
+            "sealbell serve", 78, "The store was written by a newer Sealbell", code: "newerSchema")
         try await place.prepare("sqlite3 \(store) \"DELETE FROM grdb_migrations WHERE identifier = \(step)\"")
         try await place.serve(GuideCommandTests.relay)
     }

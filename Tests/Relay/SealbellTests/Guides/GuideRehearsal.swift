@@ -86,10 +86,13 @@ final class GuideRehearsal {
     }
 
     /// Runs a command that fails in the words that the page has for it.
-    func fails(_ text: String, _ status: Int32, _ words: String) async throws {
-        #expect(page.text.contains(words), "\(page.name) no longer has: \(words)")
+    ///
+    /// - Parameter code: the code of the error, which both have in brackets.
+    func fails(_ text: String, _ status: Int32, _ words: String, code: String? = nil) async throws {
+        let all = [words] + (code.map { ["[\($0)]"] } ?? [])
+        for one in all { #expect(page.text.contains(one), "\(page.name) no longer has: \(one)") }
         try await run(text, status)
-        #expect(said.contains(words), "\(command(text)): \(said)")
+        for one in all { #expect(said.contains(one), "\(command(text)): \(said)") }
     }
 
     /// From now on the reader types into another shell.

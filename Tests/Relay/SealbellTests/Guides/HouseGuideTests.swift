@@ -208,7 +208,8 @@ extension GuideCommandTests {
                     try await rehearsal.place.prepare("\(sqlite)\"\(change)\"")
                     let before = try await rehearsal.place.prepare("\(sqlite)\"\(steps)\"")
                     try await rehearsal.fails(
-                        "sealbell serve", 78, "The store was written by a newer Sealbell")
+                        "sealbell serve", 78, "The store was written by a newer Sealbell",
+                        code: "newerSchema")
                     #expect(try await rehearsal.place.prepare("\(sqlite)\"\(steps)\"") == before)
                 }
             ])

@@ -58,7 +58,7 @@ final class MarmotInstance: HostedInstance {
                 (self.refusals, goesOn) = (refusals, false)
             }
         } catch {
-            throw CommandFailure(.configuration, "instances.\(name.text): \(error.sentence)")
+            throw CommandFailure(.configuration, "instances.\(name.text): \(error.coded)")
         }
         self.certificates = certificates
     }

@@ -42,7 +42,7 @@ final class MarmotPost: Sendable {
                 notes.count($0.code, $0.count)
             }
         } catch {
-            throw CommandFailure(.configuration, "instances.\(name.text): \(error.sentence)")
+            throw CommandFailure(.configuration, "instances.\(name.text): \(error.coded)")
         }
     }
 

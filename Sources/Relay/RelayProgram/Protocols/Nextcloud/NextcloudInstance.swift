@@ -25,7 +25,7 @@ struct NextcloudInstance: HostedInstance {
                 note: { notes.count($0) },
                 heard: ProofLog(of: name, context.journal, context.world).note, world: context.world)
         } catch {
-            throw CommandFailure(.software, "instances.\(name): \(error.sentence)")
+            throw CommandFailure(.software, "instances.\(name): \(error.coded)")
         }
         nextcloudFace = NextcloudFace(
             NextcloudConversation(policy), making.reception(relay),

@@ -85,7 +85,7 @@ extension FileContent {
             _ = try APNsCredential(team: "AAAAAAAAAA", keyID: "AAAAAAAAAA", key: bytes, world: .live)
             return nil
         } catch {
-            return error.sentence
+            return error.coded
         }
     }
 }

@@ -143,7 +143,7 @@ extension CredentialCache {
             do throws(APNsError) {
                 return try APNsCredential(team: app.team, keyID: app.keyID, key: file, world: world)
             } catch {
-                throw CommandFailure(.configuration, "\(app.keyFile): \(error.sentence)")
+                throw CommandFailure(.configuration, "\(app.keyFile): \(error.coded)")
             }
         }
     }

@@ -47,7 +47,7 @@ extension FileContent {
             _ = try FCMServiceAccount(file: bytes)
             return nil
         } catch {
-            return error.sentence
+            return error.coded
         }
     }
 }

@@ -126,7 +126,7 @@ extension CredentialCache {
                 return FCMCredential(
                     account: account, fetch: web(app.caFile), world: world, journal: journal)
             } catch {
-                throw CommandFailure(.configuration, "\(app.serviceAccountFile): \(error.sentence)")
+                throw CommandFailure(.configuration, "\(app.serviceAccountFile): \(error.coded)")
             }
         }
     }

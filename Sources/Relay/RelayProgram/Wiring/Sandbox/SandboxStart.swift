@@ -14,7 +14,7 @@ extension Sandbox {
         } catch let failure as CommandFailure {
             throw failure
         } catch let error as SimulatorError {
-            throw CommandFailure(.unavailable, "sandbox: \(error.sentence)")
+            throw CommandFailure(.unavailable, "sandbox: \(error.coded)")
         } catch {
             throw CommandFailure(.software, "The sandbox could not be made.")
         }

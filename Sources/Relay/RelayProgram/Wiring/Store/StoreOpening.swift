@@ -118,7 +118,7 @@ struct OpenStore {
         do throws(KeyFileError) { return try KeyFile.read(path) } catch {
             let cure =
                 access(path, F_OK) == 0
-                ? error.sentence
+                ? error.coded
                 : "There are no storage keys. Make them once with sealbell keys new storage, and give each "
                     + "relay of this database a copy."
             throw CommandFailure(.configuration, "\(path): \(cure)")
@@ -152,14 +152,14 @@ struct OpenStore {
         do throws(KeyFileError) {
             return isThere ? try KeyFile.read(path) : try KeyFile.create(path, world)
         } catch {
-            throw CommandFailure(.configuration, "\(path): \(error.sentence)")
+            throw CommandFailure(.configuration, "\(path): \(error.coded)")
         }
     }
 
     private static func failure(_ error: StoreError, _ what: String) -> CommandFailure {
         // As of a state directory that another relay has: waiting or stopping that one helps, no key does.
         let isHere = error.blame == .operator && error.code != .inUse
-        return CommandFailure(isHere ? .configuration : .unavailable, "\(what): \(error.sentence)")
+        return CommandFailure(isHere ? .configuration : .unavailable, "\(what): \(error.coded)")
     }
 }
 

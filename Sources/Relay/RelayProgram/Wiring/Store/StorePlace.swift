@@ -105,11 +105,13 @@ enum StorePlace: Sendable, Hashable {
         switch error.code {
         case .inUse:
             CommandFailure(
-                .unavailable, "\(name): A relay serves from it, or another command has it. Stop it first.")
+                .unavailable,
+                "\(name): A relay serves from it, or another command has it. Stop it first. "
+                    + "[\(error.codeText)]")
         case .unavailable, .noSpace, .readOnly, .uncertain, .full:
-            CommandFailure(.unavailable, "\(name): \(error.sentence)")
+            CommandFailure(.unavailable, "\(name): \(error.coded)")
         case .corrupt, .wrongKey, .newerSchema, .halfMigrated, .denied, .notDurable, .moved, .unfinished:
-            CommandFailure(.configuration, "\(name): \(error.sentence)")
+            CommandFailure(.configuration, "\(name): \(error.coded)")
         }
     }
 }
