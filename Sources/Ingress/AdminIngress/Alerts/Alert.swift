@@ -193,11 +193,12 @@ package enum Alert: Sendable, Hashable {
             "No connection to the push service of the lane \(lane) can be made: check DNS, firewall, "
                 + "proxy and the trusted certificate authority."
         case .custodyEnded(let lane, let count):
-            "\(count) pushes of the lane \(lane) became too old before they could be sent, the last within "
-                + "the hour: see the lane's alerts and its last refusal."
+            counted(count, "push", "pushes")
+                + " of the lane \(lane) became too old unsent, the last within the hour: see the lane's "
+                + "alerts and its last refusal."
         case .pushOverdue(let minutes):
-            "The push that has been owed longest has waited for \(minutes) minutes: the dashboard shows "
-                + "which lane does not drain, sealbell doctor which push it is."
+            "The push that has been owed longest has waited for \(counted(minutes, "minute")): the "
+                + "dashboard shows which lane does not drain, sealbell doctor which push it is."
         case .instanceUnheard(let instance):
             "The instance \(instance) hears nobody: no server where it listens has its subscription in "
                 + "force. Check the network, the proxy and the servers' word in the log."
@@ -209,14 +210,14 @@ package enum Alert: Sendable, Hashable {
                 + "and those users get no push: set the clock of this machine, and see by its metrics what "
                 + "the peers say."
         case .messagesMissed(let instance, let count):
-            "The node of the instance \(instance) has lost messages \(count) times, the last within the "
-                + "hour, and no store had them: give it a larger cache, and a store."
+            "The node of the instance \(instance) has lost messages \(counted(count, "time")), the last "
+                + "within the hour, and no store had them: give it a larger cache, and a store."
         case .answersRefused(let instance, let count):
-            "The node of the instance \(instance) has not taken \(count) answers in a row, and clients hear "
-                + "nothing: see the node's log, and how many connections and messages it allows."
+            "The node of the instance \(instance) has not taken \(counted(count, "answer")) in a row, and "
+                + "clients hear nothing: see the node's log, and how many connections and messages it allows."
         case .gatewayFailing(let instance, let count):
-            "The gateway of the instance \(instance) has not taken \(count) calls in a row, and senders are "
-                + "told that pushes fail: look whether it runs, and at its log."
+            "The gateway of the instance \(instance) has not taken \(counted(count, "call")) in a row, and "
+                + "senders are told that pushes fail: look whether it runs, and at its log."
         case .outboxFilling(let percent):
             "The outbox is \(percent) % full: find the lane that does not drain, or raise the limit."
         case .diskLow(let mebibytes):
@@ -225,32 +226,34 @@ package enum Alert: Sendable, Hashable {
         case .storeFailing(let code):
             "The store refuses writes (\(code.rawValue)): check its disk and its server."
         case .outcomesRefused(let code, let count):
-            "The store refuses the outcomes of \(count) pushes (\(code.rawValue)), which a restart would "
-                + "send again, and little is sent meanwhile: look for a lock, a trigger or a damaged page."
+            "The store refuses the outcomes of \(counted(count, "push", "pushes")) "
+                + "(\(code.rawValue)), which a restart would send again, and little is sent meanwhile: look "
+                + "for a lock, a trigger or a damaged page."
         case .certificateExpiring(let listener, let days):
             "The certificate of the listener \(listener) "
-                + (days == 0 ? "has expired: clients refuse it. " : "expires within \(days) days. ")
+                + (days == 0
+                    ? "has expired: clients refuse it. " : "expires within \(counted(days, "day")). ")
                 + "Renew it and reload."
         case .keyBesideDatabase:
             "Storage keys and database are in one directory: one backup would contain both. Move the keys."
         case .pushesSetAside(let count):
-            "\(count) owed pushes do not open and are not sent: look at the disk, and run sealbell store "
-                + "check."
+            counted(count, "owed push does not open and is", "owed pushes do not open and are")
+                + " not sent: look at the disk, and run sealbell store check."
         case .recordsSetAside(let count):
-            "\(count) records of the store cannot be read, and count as none until they are written anew: "
-                + "look at the disk, and run sealbell store check --all."
+            counted(count, "record cannot be read and counts", "records cannot be read and count")
+                + " as none until written anew: look at the disk, and run sealbell store check --all."
         case .clockDoubted(let hours):
-            "The clock is \(hours) hours ahead of what the store knows, and nothing expires: set it, or run "
-                + "sealbell store trust-clock."
+            "The clock is \(counted(hours, "hour")) ahead of what the store knows, and nothing expires: set "
+                + "it, or run sealbell store trust-clock."
         case .doorStrained(let listener, let strains):
             "The listener \(listener) turns calls away for want of "
                 + strains.map(\.noun).joined(separator: " and ")
                 + ": see who calls, and shut them out at the proxy or the firewall; sealbell doctor "
                 + "says what the process may open."
         case .registrationExpired(_, let realm, let count, let since):
-            "The push service could not be reached for so long that \(count) phones of the realm \(realm) "
-                + "must register anew, the first of them since \(since): check the relay's address, "
-                + "and that it runs."
+            "The push service could not be reached for so long that \(counted(count, "phone")) of the "
+                + "realm \(realm) must register anew, the first of them since \(since): check the "
+                + "relay's address, and that it runs."
         case .registrationRefused(_, let realm, let word):
             "The relay does not take phones or notifications of the realm \(realm) (\(word.word)). "
                 + word.cure

@@ -1,3 +1,4 @@
+import AdminIngress
 import ArgumentParser
 import PushModel
 
@@ -96,10 +97,6 @@ extension Finding {
             "\(counted(configuration.apps.count, "app")), "
                 + "\(counted(configuration.instances.count, "instance")), "
                 + "\(counted(configuration.listeners.count, "listener")); state in \(configuration.state).")
-    }
-
-    private static func counted(_ count: Int, _ noun: String) -> String {
-        "\(count) \(noun)\(count == 1 ? "" : "s")"
     }
 
     static func warnings(_ configuration: RelayConfiguration) -> [Finding] {

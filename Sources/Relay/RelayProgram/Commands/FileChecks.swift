@@ -3,6 +3,7 @@ import Glibc
 #elseif canImport(Darwin)
 import Darwin
 #endif
+import AdminIngress
 import NIOSSL
 import PushModel
 
@@ -84,11 +85,11 @@ struct FileChecks {
         if days <= Self.soonDays {
             return .warning(
                 .files, subject,
-                "The certificate expires within \(days) days; renew it, reload, and find out why nothing "
-                    + "renewed it."
+                "The certificate expires within \(counted(days, "day")); renew it, reload, and find out "
+                    + "why nothing renewed it."
             )
         }
-        return .good(.files, subject, "The certificate is valid for another \(days) days.")
+        return .good(.files, subject, "The certificate is valid for another \(counted(days, "day")).")
     }
 
     static let openSentence = "Other users can read this secret; run chmod 600 on it."

@@ -1,7 +1,8 @@
+import AdminIngress
 import WireFormats
 
 extension AdminListenerOptions {
-    /// Has the relay forget, and says how much: `3 devices, 1 realms`, every count that it gave, in its
+    /// Has the relay forget, and says how much: `3 devices, 1 realm`, every count that it gave, in its
     /// order.
     ///
     /// - Returns: how many records in all.
@@ -14,7 +15,8 @@ extension AdminListenerOptions {
             (name: $0.name, count: $0.value.int64 ?? 0)
         }
         show(answer, shell) { _ in
-            ["Forgotten: " + counts.map { "\($0.count) \($0.name)" }.joined(separator: ", ") + "."]
+            let words = counts.map { counted($0.count, String($0.name.dropLast()), $0.name) }
+            return ["Forgotten: " + words.joined(separator: ", ") + "."]
         }
         return counts.reduce(0) { $0 + $1.count }
     }

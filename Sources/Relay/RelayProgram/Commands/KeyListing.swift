@@ -1,3 +1,4 @@
+import AdminIngress
 import PushModel
 
 /// Key files, and what may be shown of what they hold.
@@ -125,7 +126,7 @@ extension KeyListing.Key {
             switch shown {
             case .publicKey(let text): text
             case .number(let number): "key \(number)"
-            case .secrets(let count): "\(count) \(count == 1 ? "key" : "keys"), not shown: each is a secret"
+            case .secrets(let count): counted(count, "key") + ", not shown: each is a secret"
             }
         return [name] + (uses.map { ["  " + $0.words] } ?? [])
             + (isInForce == false ? ["  not in force: sealbell reload takes it up"] : [])

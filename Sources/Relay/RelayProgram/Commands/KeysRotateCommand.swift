@@ -1,3 +1,4 @@
+import AdminIngress
 import ArgumentParser
 import AtRest
 import PushModel
@@ -51,7 +52,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
         let newest: UInt32
         if found.seal.count > 1 || dropOld {
             newest = found.seal[0].number
-            let count = found.seal.count == 1 ? "one seal key" : "\(found.seal.count) seal keys"
+            let count = counted(found.seal.count, "seal key")
             shell.err("The file holds \(count); key \(newest) is the newest.")
         } else {
             newest = try add(path, shell)
@@ -158,12 +159,15 @@ struct KeysRotateStorageCommand: SealbellCommand {
         }
         switch status["phase"]?.string {
         case "waiting":
-            return "Waiting for \(count("missing")) other relays on this store: copy \(path) to each of them."
+            let others = counted(count("missing"), "other relay")
+            return "Waiting for \(others) on this store: copy \(path) to each."
         case "elsewhere": return "Another relay on this store is sealing it with the new key."
         case "sealing", "done":
-            let unopened = count("unopened") > 0 ? "; \(count("unopened")) do not open" : ""
+            let unopened =
+                count("unopened") > 0 ? "; \(counted(count("unopened"), "does", "do")) not open" : ""
             let share = status["phase"]?.string == "sealing" ? " (\(count("percent")) %)" : ""
-            return "\(count("records")) records\(share) and \(count("pushes")) owed pushes checked, "
+            return "\(counted(count("records"), "record"))\(share) and "
+                + "\(counted(count("pushes"), "owed push", "owed pushes")) checked, "
                 + "\(count("renewed")) resealed\(unopened)."
         default: return "The relay is about to use key \(newest)."
         }

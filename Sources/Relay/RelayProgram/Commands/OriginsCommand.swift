@@ -1,3 +1,4 @@
+import AdminIngress
 import ArgumentParser
 import PushModel
 import WireFormats
@@ -274,7 +275,7 @@ struct OriginsQuotaCommand: SealbellCommand {
             switch number {
             case nil: shell.out("\(name) has the configuration's quota.")
             case 0?: shell.out("\(name) may send without limit.")
-            case let number?: shell.out("\(name) may send \(number) pushes a minute.")
+            case let number?: shell.out("\(name) may send \(counted(number, "push", "pushes")) a minute.")
             }
         }
         return .done

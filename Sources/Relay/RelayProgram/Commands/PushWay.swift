@@ -1,3 +1,4 @@
+import AdminIngress
 import PushModel
 import WireFormats
 
@@ -19,7 +20,8 @@ enum PushWay {
         if !answers.isEmpty || owed != nil { lines.append("accepted       \(time(way["accepted_at"]))") }
         for (answer, more) in folded(answers) {
             if more > 0 {
-                lines.append("               \(more) more tries that ended alike, the last of them:")
+                let tries = counted(more, "more try", "more tries")
+                lines.append("               \(tries) that ended alike, the last of them:")
             }
             let words = [
                 "answered", time(answer["answered_at"]), answer["lane"]?.string ?? "",
@@ -32,7 +34,7 @@ enum PushWay {
             let place = owed["place"]?.string == "store" ? "it waits in the store" : "it is in memory"
             lines.append(
                 "owed           by \(owed["lane"]?.string ?? ""), \(owed["class"]?.string ?? ""), "
-                    + "\(owed["attempts"]?.int64 ?? 0) attempts counted, \(place), "
+                    + "\(counted(owed["attempts"]?.int64 ?? 0, "attempt")) counted, \(place), "
                     + "not sent before \(time(owed["not_before"])), until \(time(owed["custody_ends"]))")
         } else if answers.last?["next"]?.string == "ended" {
             lines.append("ended          nothing is owed any more")

@@ -3,6 +3,7 @@ import Glibc
 #elseif canImport(Darwin)
 import Darwin
 #endif
+import AdminIngress
 import PushModel
 import WebClient
 import WireFormats
@@ -165,7 +166,8 @@ struct RelayChecks {
                 : "check the network, the proxy"
                     + (shell.hosting.detours.map { " and, \($0)" } ?? "")
             let cause = Self.cause(lane["reason"]?.string, at: RelayStatus.refusedAt(lane))
-            return .fault(.relay, name, "It is \(state)\(cause), and \(waiting) pushes wait: \(cure).")
+            let wait = counted(waiting, "push waits", "pushes wait")
+            return .fault(.relay, name, "It is \(state)\(cause), and \(wait): \(cure).")
         }
         return troubled.isEmpty
             ? [.good(.relay, "lanes", "None of \(lanes.count) is halted or without an answer.")] : troubled
@@ -185,9 +187,9 @@ struct RelayChecks {
         (status["unread_clients"]?.object?.members ?? []).map { listener, requests in
             .warning(
                 .relay, "listeners.\(listener)",
-                "A trusted proxy named the client of \(requests.int64 ?? 0) requests by no address, so they "
-                    + "count as the proxy's own and share its limits: have it set X-Forwarded-For to the "
-                    + "client's address.")
+                "A trusted proxy named the client of \(counted(requests.int64 ?? 0, "request")) by no "
+                    + "address. Such requests count as the proxy's own and share its limits: have it set "
+                    + "X-Forwarded-For to the client's address.")
         }
     }
 

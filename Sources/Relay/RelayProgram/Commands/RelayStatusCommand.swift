@@ -1,3 +1,4 @@
+import AdminIngress
 import ArgumentParser
 import PushModel
 import WebClient
@@ -89,7 +90,7 @@ struct RelayStatus {
         guard rows > 0 else { return "nothing" }
         let size = (outbox?["bytes"]?.int64).map { ", \($0 >> 10) KiB" } ?? ""
         let age = (outbox?["oldest_seconds"]?.int64).map { ", the oldest for \(StoreChecks.words($0))" } ?? ""
-        return "\(rows) \(rows == 1 ? "push" : "pushes")\(size)\(age)"
+        return counted(rows, "push", "pushes") + size + age
     }
 
     private var reload: [String] {
@@ -103,7 +104,7 @@ struct RelayStatus {
         (status["certificates"]?.array ?? []).map { certificate in
             let days = certificate["days"]?.int64 ?? 0
             return "Certificate of \(certificate["listener"]?.string ?? ""): "
-                + (days > 0 ? "\(days) \(days == 1 ? "day" : "days") left." : "ended.")
+                + (days > 0 ? counted(days, "day") + " left." : "ended.")
         }
     }
 

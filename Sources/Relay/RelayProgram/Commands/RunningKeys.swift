@@ -1,3 +1,4 @@
+import AdminIngress
 import PushModel
 import WireFormats
 
@@ -25,9 +26,10 @@ struct RunningKeys {
         var words: String {
             let since = since.map { "since \(Self.day($0))" } ?? "new"
             guard let last = days.last else {
-                return "in the file \(since); no registration in \(knownDays) days"
+                return "in the file \(since); no registration in \(counted(knownDays, "day"))"
             }
-            return "in the file \(since); \(recent) registrations in \(recentDays) days, the last on "
+            return "in the file \(since); \(counted(recent, "registration")) in "
+                + "\(counted(recentDays, "day")), the last on "
                 + Self.day(last.day)
         }
 

@@ -1,3 +1,4 @@
+import AdminIngress
 import ArgumentParser
 import AtRest
 import PostgresStore
@@ -120,7 +121,7 @@ extension StorePlace {
         case .sqlite(let path):
             let span = Duration.seconds(isWhole ? 3_600 : 20)
             let seen = try SQLiteInspection.look(at: path, within: span, world.instant)
-            let owed = seen.owed.map { "\($0.rows) pushes (\($0.bytes >> 10) KiB) are owed." }
+            let owed = seen.owed.map { StoreChecks.sum($0.rows, $0.bytes) + "." }
             let counted = owed.map { Finding.good(.store, path, $0) }
             let bar = seen.bar.map { Finding.warning(.store, path, StoreError($0).coded) }
             return [StoreChecks.soundness(seen, path, span)] + [bar, counted].compactMap(\.self)
@@ -128,7 +129,7 @@ extension StorePlace {
             let span = Duration.seconds(isWhole ? 3_600 : 20)
             let seen = try await PostgresInspection.look(at: address, within: span)
             if case .half = seen.schema { throw StoreError(.halfMigrated) }
-            let owed = seen.owed.map { "\($0.rows) pushes (\($0.bytes >> 10) KiB) are owed." }
+            let owed = seen.owed.map { StoreChecks.sum($0.rows, $0.bytes) + "." }
             let counted = owed.map { Finding.good(.store, address.description, $0) }
             return [PostgresChecks.reached(address, seen)] + (counted.map { [$0] } ?? [])
         }

@@ -3,6 +3,7 @@ import Glibc
 #elseif canImport(Darwin)
 import Darwin
 #endif
+import AdminIngress
 import AtRest
 import PushModel
 import SQLiteStore
@@ -115,9 +116,14 @@ struct StoreChecks {
         return [
             .warning(
                 .store, "records",
-                "\(records) records cannot be read, so their devices or servers are unknown until they "
-                    + "register anew. Check the disk; sealbell store check --all names them.")
+                counted(records, "record") + " cannot be read, so that a device or server is unknown until "
+                    + "it registers anew. Check the disk; sealbell store check --all names them.")
         ]
+    }
+
+    /// What is owed, as a sentence begins: `3 pushes (12 KiB) are owed`.
+    static func sum(_ rows: Int, _ bytes: Int) -> String {
+        "\(counted(rows, "push", "pushes")) (\(bytes >> 10) KiB) \(rows == 1 ? "is" : "are") owed"
     }
 
     func owed(_ owed: OwedSum?, isServed: Bool) -> [Finding] {
@@ -133,7 +139,7 @@ struct StoreChecks {
         guard owed.rows > 0 else { return [.good(.store, "outbox", "Nothing is owed.")] }
         let age = max(0, owed.oldest.map { world.now().seconds - $0.acceptedAt.seconds } ?? 0)
         let facts =
-            "\(owed.rows) pushes (\(owed.bytes >> 10) KiB) are owed, the oldest for \(Self.words(age))"
+            Self.sum(owed.rows, owed.bytes) + ", the oldest for \(Self.words(age))"
             + (owed.oldest.map { " (\($0.text))" } ?? "")
         let percent = max(
             owed.rows * 100 / max(limits.outboxRows, 1),
@@ -167,14 +173,16 @@ struct StoreChecks {
             if let lane = Aside.lane(text) {
                 return .warning(
                     .store, lane,
-                    "\(rows) owed pushes of this lane do not open, so they are not sent. Check the disk; "
-                        + "sealbell store check names them.")
+                    counted(rows, "owed push of this lane does", "owed pushes of this lane do")
+                        + " not open and will not be sent. Check the disk; sealbell store check names "
+                        + (rows == 1 ? "it." : "them."))
             }
             guard let lane = LaneName(text), !known.contains(lane) else { return nil }
             return .warning(
                 .store, text,
-                "\(rows) pushes are owed by a lane that is no longer in the configuration. Put its app, "
-                    + "service and environment back, or let the pushes expire.")
+                counted(rows, "push is", "pushes are")
+                    + " owed by a lane that is no longer in the configuration. Put its app, service "
+                    + "and environment back, or let what is owed expire.")
         }
     }
 

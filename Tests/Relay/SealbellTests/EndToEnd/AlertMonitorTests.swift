@@ -61,7 +61,7 @@ struct AlertMonitorTests {
                 #expect(try await server.notify(.test(time: 1), [phone], relay).status == 200)
                 try await told("raised", "store_failing", "", stage)
                 let status = String(decoding: try await relay.admin("/status").body, as: UTF8.self)
-                #expect(status.contains("outcomes of 1 pushes (unavailable)"))
+                #expect(status.contains("outcomes of 1 push (unavailable)"))
                 #expect(try await relay.admin("/health/ready").status == 503)
                 fault.set(settling: nil)
                 try await told("cleared", "store_failing", "", stage)

@@ -60,7 +60,7 @@ struct ForgetTests {
                 #expect(nobody.status == .failed)
                 let forgotten = await person.run("forget", "origin", server.host, "--yes")
                 #expect(forgotten.status == .done)
-                #expect(forgotten.out == ["Forgotten: 1 origins, 1 hosts, 1 realms, 4 devices."])
+                #expect(forgotten.out == ["Forgotten: 1 origin, 1 host, 1 realm, 4 devices."])
                 #expect(await person.run("forget", "origin", server.origin.id, "--yes").status == .failed)
                 #expect(try await relay.ask(server.origin.analyticsStatus()).status == 401)
                 #expect(try await other.notify(.test(time: 1), [phone], relay).apple == 1)
@@ -104,7 +104,7 @@ struct ForgetTests {
                 #expect(again.status == .failed)
                 #expect(again.out == ["Forgotten: 0 devices, 0 environments."])
                 let google = await person.run("forget", "address", input: android.token)
-                #expect(google.out.first?.hasPrefix("Forgotten: 1 devices") == true)
+                #expect(google.out.first?.hasPrefix("Forgotten: 1 device") == true)
                 #expect(await person.run("forget", "address", input: "").status == .usage)
                 let said = (again.out + google.out + stage.log.all).joined()
                 #expect(!said.contains(token) && !said.contains(android.token))
@@ -145,7 +145,7 @@ struct ForgetTests {
                     #expect(answer.status == status)
                 }
                 let forgotten = await person.run("forget", "address", input: "\r\n \(long)\r\n")
-                #expect(forgotten.out == ["Forgotten: 1 devices, 0 environments."])
+                #expect(forgotten.out == ["Forgotten: 1 device, 0 environments."])
                 let told = try await server.notify(.test(time: 1), [phone, bystander], relay)
                 #expect(told.dead == [phone.tokenID.text] && told.android == 1)
             }
@@ -171,7 +171,7 @@ struct ForgetTests {
                 }
                 #expect(try await server.notify(.test(time: 1), phones, relay).apple == 2)
                 let gone = await person.run("forget", "device", "--realm", realm, "--token-id", id)
-                #expect(gone.status == .done && gone.out == ["Forgotten: 1 devices."])
+                #expect(gone.status == .done && gone.out == ["Forgotten: 1 device."])
                 let answer = try await server.notify(.test(time: 2), phones, relay)
                 #expect(answer.apple == 1 && answer.dead == [id])
                 // It comes back by registering.

@@ -154,7 +154,7 @@ struct OriginsTests {
                 #expect(cells.dropFirst(3).first == "1", "\(cells)")
                 #expect(await person.run("forget", "realm", realm).status == .usage, "not said twice")
                 let forgotten = await person.run("forget", "realm", realm, "--yes")
-                #expect(forgotten.out == ["Forgotten: 1 realms, 1 devices."])
+                #expect(forgotten.out == ["Forgotten: 1 realm, 1 device."])
                 #expect(await person.run("forget", "realm", realm, "--yes").status == .failed)
                 #expect(try await server.notify(.test(time: 1), [phone], relay).status == 403)
                 // A push is asked for as ever.

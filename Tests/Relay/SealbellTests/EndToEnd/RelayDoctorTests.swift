@@ -35,7 +35,7 @@ struct RelayDoctorTests {
                 try await asked(for: "a halted lane whose push waits") {
                     seen = try await look(stage)
                     return seen.contains {
-                        $0.subject == "acme/apns/production" && $0.sentence.contains("1 pushes wait")
+                        $0.subject == "acme/apns/production" && $0.sentence.contains("1 push waits")
                     }
                 }
                 let finding = seen.first { $0.subject == "acme/apns/production" }

@@ -52,7 +52,7 @@ struct StoreDoctorTests {
                 let seen = findings(configuration)
                 #expect(seen.allSatisfy { $0.severity == .good } && seen.count == 3)
                 #expect(seen.contains { $0.area == .keys && $0.sentence.contains("open this store") })
-                #expect(seen.contains { $0.sentence.contains("1 pushes") && $0.sentence.contains("oldest") })
+                #expect(seen.contains { $0.sentence.contains("1 push (") && $0.sentence.contains("oldest") })
                 // Two hours later the same would mean that a lane does not drain.
                 let late = findings(configuration, after: .seconds(7200))
                 #expect(late.contains { $0.severity == .warning && $0.sentence.contains("for 2 h") })

@@ -97,7 +97,7 @@ struct GuideCommandTests {
                 },
                 .run("sealbell device zulip join", says: "active: Notifications are set up."),
                 .run("sealbell device zulip status --state phone.json", says: ": active for "),
-                .run("sealbell origin notify ada@example.com", says: "owed to 1 devices"),
+                .run("sealbell origin notify ada@example.com", says: "owed to 1 device"),
                 .run("sealbell device zulip listen", says: ": Dinner is ready")
             ])
     }
@@ -145,13 +145,13 @@ struct GuideCommandTests {
                         "sealbell device zulip join https://chat.acme.example --user ada@chat.acme.example "
                             + "--key-file ada.key --state phone.json --sandbox /tmp/relay --ca ca.pem", 0)
                 },
-                .run("sealbell origin notify", says: "owed to 1 devices"),
-                .run("sealbell origin test", says: "owed to 1 devices"),
+                .run("sealbell origin notify", says: "owed to 1 device"),
+                .run("sealbell origin test", says: "owed to 1 device"),
                 .run("echo \"Authorization"), .run("curl -s -H @header", says: #""devices":1"#),
                 .shown("sealbell why"), .shown("sealbell why ID"), .shown("sealbell why"),
                 .shown("sealbell reload"), .shown("```nginx"), .shown("sealbell device nextcloud"),
                 .run("sealbell origin user key"), .run("sealbell origin status", says: "relay          told"),
-                .run("sealbell doctor"), .run("sealbell origin stale", says: "asked for 1 realms"),
+                .run("sealbell doctor"), .run("sealbell origin stale", says: "asked for 1 realm"),
                 .shown("```yaml"), .shown("sealbell store trust-clock")
             ])
     }

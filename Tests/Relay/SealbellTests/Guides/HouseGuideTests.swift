@@ -62,7 +62,7 @@ extension GuideCommandTests {
                     "stat -c %a /mnt/keys/sealbell-keys.tar /mnt/backup/relay.sqlite")
                 #expect(modes == "600\n600\n")
             },
-            .run("sealbell store check sqlite:/mnt/backup/relay.sqlite", says: "and 1 owed pushes open."),
+            .run("sealbell store check sqlite:/mnt/backup/relay.sqlite", says: "and 1 owed push open."),
             .hand { rehearsal in
                 try await rehearsal.run("sealbell keys new storage --file other.keys", 0)
                 try await rehearsal.run(
@@ -76,7 +76,7 @@ extension GuideCommandTests {
     private static func restored(_ phones: Phones) -> [GuideRehearsal.Step] {
         [
             .run("sealbell config check"),
-            .run("sealbell store check --all", says: "and 1 owed pushes open."),
+            .run("sealbell store check --all", says: "and 1 owed push open."),
             .doctor(isOwing: true), .told("systemctl start sealbell"),
             .hand { try await $0.serveInstalled() },
             .run("sealbell store trust-clock --yes"),

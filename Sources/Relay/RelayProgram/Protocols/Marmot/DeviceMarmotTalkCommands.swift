@@ -1,3 +1,4 @@
+import AdminIngress
 import ArgumentParser
 import MarmotPublishing
 import MarmotPush
@@ -57,7 +58,7 @@ struct DeviceTriggerMarmotCommand: SealbellCommand {
 
     private static func tell(_ report: WakeReport, _ shell: Shell) {
         let name = report.server.hex.prefix(12)
-        let phones = report.tokens == 1 ? "1 token" : "\(report.tokens) tokens"
+        let phones = counted(report.tokens, "token")
         shell.out(
             "server \(name): \(phones), \(report.accepted) of \(report.triggers) triggers published")
         for (url, answer) in report.relays { shell.out("  \(url): \(words(answer))") }

@@ -1,3 +1,4 @@
+import AdminIngress
 import ArgumentParser
 import MarmotPush
 import PushModel
@@ -22,12 +23,12 @@ struct DeviceGroupsMarmotCommand: SealbellCommand {
             for line in try await talk.hear(index, answers: false) { shell.out(line) }
             let group = talk.phone.groups[index]
             let own = talk.phone.pair.publicKey
-            shell.out("group \(group.name): \(group.members.count) members")
+            shell.out("group \(group.name): \(counted(group.members.count, "member"))")
             let tokens = try talk.tokens(index)
             for member in group.members {
                 let leaf = group.leaf(of: member)
                 let count = tokens[leaf] ?? 0
-                let words = count == 0 ? "no token" : count == 1 ? "1 token" : "\(count) tokens"
+                let words = count == 0 ? "no token" : counted(count, "token")
                 shell.out("  leaf \(leaf): \(words)\(member == own ? ", this phone" : "")")
             }
         }

@@ -1,3 +1,4 @@
+import AdminIngress
 import ArgumentParser
 import PushModel
 import WireFormats
@@ -278,7 +279,7 @@ struct OriginNotifyCommand: SealbellCommand {
         let answer = try await adminListener.ask(.notify, ["user": user, "text": text], shell)
         adminListener.show(answer, shell) {
             [
-                "\($0["id"]?.string ?? "")  owed to \($0["devices"]?.int64 ?? 0) devices",
+                "\($0["id"]?.string ?? "")  owed to \(counted($0["devices"]?.int64 ?? 0, "device"))",
                 "What becomes of it: sealbell origin notification \($0["id"]?.string ?? "")"
             ]
         }

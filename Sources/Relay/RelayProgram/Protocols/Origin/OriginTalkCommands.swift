@@ -1,3 +1,4 @@
+import AdminIngress
 import ArgumentParser
 import PushModel
 import WireFormats
@@ -23,7 +24,7 @@ struct OriginWithdrawCommand: SealbellCommand {
             json.endArray()
         }
         adminListener.show(answer, shell) {
-            ["\($0["id"]?.string ?? "")  owed to \($0["devices"]?.int64 ?? 0) devices"]
+            ["\($0["id"]?.string ?? "")  owed to \(counted($0["devices"]?.int64 ?? 0, "device"))"]
         }
         return .done
     }
@@ -42,7 +43,7 @@ struct OriginTestCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(.test, ["user": user], shell)
         adminListener.show(answer, shell) {
-            ["\($0["id"]?.string ?? "")  owed to \($0["devices"]?.int64 ?? 0) devices"]
+            ["\($0["id"]?.string ?? "")  owed to \(counted($0["devices"]?.int64 ?? 0, "device"))"]
         }
         return .done
     }
@@ -58,7 +59,7 @@ struct OriginStaleCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(.stale, [:], shell)
-        adminListener.show(answer, shell) { ["asked for \($0["realms"]?.int64 ?? 0) realms"] }
+        adminListener.show(answer, shell) { ["asked for \(counted($0["realms"]?.int64 ?? 0, "realm"))"] }
         return .done
     }
 }
@@ -87,7 +88,8 @@ struct OriginRegistrationsListCommand: SealbellCommand {
         adminListener.show(answer, shell) { answer in
             (answer["registrations"]?.array ?? []).map { one in
                 let since = one["waiting_since"]?.int64.map {
-                    "since \(timestamp(UnixTime(milliseconds: $0))), tried \(one["tries"]?.int64 ?? 0) times"
+                    "since \(timestamp(UnixTime(milliseconds: $0))), tried "
+                        + counted(one["tries"]?.int64 ?? 0, "time")
                 }
                 let words = ["device", "profile", "state", "code", "group", "proxy"]
                     .compactMap { one[$0]?.string }
@@ -110,7 +112,9 @@ struct OriginRegistrationsRetryCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await adminListener.ask(.retry, [:], shell)
-        adminListener.show(answer, shell) { ["\($0["owed"]?.int64 ?? 0) registrations are tried now."] }
+        adminListener.show(answer, shell) {
+            [counted($0["owed"]?.int64 ?? 0, "registration is", "registrations are") + " tried now."]
+        }
         return .done
     }
 }
@@ -175,7 +179,7 @@ struct OriginStatusCommand: SealbellCommand {
             lines.append(
                 "relay key      \(one["count"]?.int64 ?? 0) wait for \(one["key"]?.string ?? "")")
         }
-        lines.append("legacy apps    \(number("legacy_refused")) calls refused since the start")
+        lines.append("legacy apps    \(counted(number("legacy_refused"), "call")) refused since the start")
         return lines
     }
 }

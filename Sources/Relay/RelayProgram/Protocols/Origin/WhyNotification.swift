@@ -1,3 +1,4 @@
+import AdminIngress
 import PushModel
 import WireFormats
 
@@ -49,7 +50,7 @@ struct WhyNotification {
     }
 
     private func lines(_ calls: [JSONValue], _ devices: [(device: JSONValue, way: JSONValue?)]) -> [String] {
-        var lines = ["notification   \(id), \(devices.count) devices"]
+        var lines = ["notification   \(id), \(counted(devices.count, "device"))"]
         if calls.isEmpty, devices.contains(where: { $0.device["state"]?.string == "waiting" }) {
             lines.append("call           not tried since this process started")
         }

@@ -1,3 +1,4 @@
+import AdminIngress
 import ArgumentParser
 import PushModel
 import SessionPush
@@ -229,7 +230,7 @@ struct DeviceOpenSessionCommand: SealbellCommand {
     private static func lines(_ head: String, _ message: SessionMessage) -> [String] {
         let words = [
             message.namespace.map { "namespace \($0)" }, "hash \(message.hash)",
-            message.data.map { "\($0.count) bytes" }
+            message.data.map { counted($0.count, "byte") }
         ].compactMap(\.self).joined(separator: ", ")
         return ["\(head): \(words)"]
             + (message.data.map { [$0.reveal { Base64.text(Array($0)) }] } ?? [])

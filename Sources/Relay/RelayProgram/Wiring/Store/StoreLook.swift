@@ -1,3 +1,4 @@
+import AdminIngress
 import AtRest
 import PushModel
 import WireFormats
@@ -141,12 +142,15 @@ struct StoreLook {
     }
 
     func findings(_ name: String) -> [Finding] {
-        let count = "\(records) records and \(pushes) owed pushes"
+        let count = counted(records, "record") + " and " + counted(pushes, "owed push", "owed pushes")
         guard !faults.isEmpty else {
             return [.good(.store, name, isSample ? "A sample of \(count) opens." : "All \(count) open.")]
         }
         var findings: [Finding] = faults.map { .fault(.store, $0.place, $0.sentence) }
-        if untold > 0 { findings.append(.fault(.store, name, "\(untold) more rows have a fault.")) }
+        if untold > 0 {
+            let sentence = counted(untold, "more row has", "more rows have") + " a fault."
+            findings.append(.fault(.store, name, sentence))
+        }
         return findings
     }
 }

@@ -158,13 +158,13 @@ struct NextcloudTests {
             let phone = try await cloud.phone(.filesIOS)
             let forgotten = await person.run("forget", "address", input: phone.addresses[0])
             #expect(forgotten.status == .done)
-            #expect(forgotten.out == ["Forgotten: 1 devices, 0 environments."])
+            #expect(forgotten.out == ["Forgotten: 1 device, 0 environments."])
             let message = changing(TestCloud.message(1, "hello")) { $0.app = "files" }
             #expect(try await cloud.notify(message).deletes == [phone.tokenID])
             #expect(relay.stage.apns.counters.received == 0)
             let android = try await cloud.phone(.talkAndroid)
             let other = await person.run("forget", "address", input: android.addresses[0])
-            #expect(other.out == ["Forgotten: 1 devices, 0 environments."])
+            #expect(other.out == ["Forgotten: 1 device, 0 environments."])
         }
     }
 

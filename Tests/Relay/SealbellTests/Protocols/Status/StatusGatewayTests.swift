@@ -272,7 +272,7 @@ struct StatusGatewayTests {
             // What iPhones registered is found by their topic, which no app says here.
             let more = service == .apns ? ["--app-id", StatusMember.topic] : []
             let told = await person.run(["forget", "address"] + more, input: bob.token)
-            #expect(told.out == ["Forgotten: 1 devices, 0 environments."])
+            #expect(told.out == ["Forgotten: 1 device, 0 environments."])
         }
     }
 

@@ -149,7 +149,7 @@ struct StatusOperatorTests {
             let longer = await person.run("forget", "address", input: long + "a")
             #expect(longer.status == .usage)
             let told = await person.run("forget", "address", input: long)
-            #expect(told.out == ["Forgotten: 1 devices, 0 environments."])
+            #expect(told.out == ["Forgotten: 1 device, 0 environments."])
         }
     }
 

@@ -123,7 +123,7 @@ struct StatusTests {
                     let wrong = await person.run("forget", "address", input: alice.token)
                     #expect(wrong.status == .failed)
                     let told = await person.run("forget", "address", input: bob.token)
-                    #expect(told.out.first?.hasPrefix("Forgotten: 1 devices") == true, "\(told)")
+                    #expect(told.out.first?.hasPrefix("Forgotten: 1 device") == true, "\(told)")
                     #expect(!(told.out + told.err).joined().contains(bob.token))
                     #expect(try await alice.tell(bob.point, "two") == .taken(installations: 0, failed: 1))
                     #expect(relay.stage.apns.deliveries().count == 1)

@@ -123,7 +123,7 @@ struct ToyTests {
             _ = try await door.toy("id=\(device.id)&token=\(device.token)")
             let person = try Operator(relay)
             let forgotten = await person.run("forget", "address", input: device.token)
-            #expect(forgotten.out == ["Forgotten: 1 devices, 0 environments."])
+            #expect(forgotten.out == ["Forgotten: 1 device, 0 environments."])
             let refused = try await door.toy("id=\(device.id)&box=x")
             #expect(refused.status == 400 && refused.text.contains("unknownDevice"))
         }

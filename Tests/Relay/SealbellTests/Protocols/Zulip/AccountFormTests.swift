@@ -178,12 +178,12 @@ struct AccountFormTests {
                 #expect(both.status == .usage)
                 let gone = await person.run(
                     "forget", "device", "--realm", realm, "--device-id", String(ids[1]))
-                #expect(gone.out == ["Forgotten: 1 devices."])
+                #expect(gone.out == ["Forgotten: 1 device."])
                 // It comes back by registering, with the same number.
                 let again = try phones[1].form(realm: realm, bouncerKey: relay.bouncerKey)
                 #expect(try await call(relay, server, .register, again).json["device_id"]?.int64 == ids[1])
                 let all = await person.run("forget", "address", input: phones[1].token)
-                #expect(all.out.first?.hasPrefix("Forgotten: 1 devices") == true)
+                #expect(all.out.first?.hasPrefix("Forgotten: 1 device") == true)
             }
         }
     }

@@ -180,7 +180,7 @@ struct PigeonTests {
                 _ = try await door.toy("id=\(device.id)&loft=loft-\(device.id)")
                 let forgotten = try await Operator(relay).run(
                     "forget", "address", input: "loft-\(device.id)")
-                #expect(forgotten.out == ["Forgotten: 1 devices, 0 environments."])
+                #expect(forgotten.out == ["Forgotten: 1 device, 0 environments."])
                 #expect(try await Self.knock(device, "one", at: door).text.contains("unknownDevice"))
             }
         }
