@@ -70,7 +70,8 @@ struct ConfigInitTests {
             (["config", "init", "--app", "A B", "--protocol", "zulip"] + Self.answers, .configuration),
             (["config", "init", "--app", "acme", "--protocol", "smoke"] + Self.answers, .usage),
             (start + Self.answers + ["--host", "https://push.acme.example"], .usage),
-            (start + Self.answers + ["--host", "push.acme.example."], .usage)
+            (start + Self.answers + ["--host", "push.acme.example."], .usage),
+            (start + Self.answers + ["--host", "push.acme.example:443"], .usage)
         ] {
             let run = await run(words, folder)
             #expect(run.status == status, "\(words): \(run.all)")
@@ -106,6 +107,7 @@ struct ConfigInitTests {
         shell.ask = { question in
             questions.add(question)
             if question.hasPrefix("Protocols") { return "zulip" }
+            if question.hasPrefix("Public host name") { return "push.acme.example" }
             if question.hasPrefix("Does the app use APNs") { return "y" }
             if question.hasPrefix("Apple's team") { return "A1B2C3D4E5" }
             if question.hasPrefix("Id of") { return "F6G7H8I9J0" }
@@ -115,6 +117,9 @@ struct ConfigInitTests {
         let status = await Sealbell.run(["config", "init"], shell)
         #expect(status == .done, "\(out.all)")
         #expect(questions.all.contains { $0.contains("FCM") })
+        // Where it leads, is told with the name that was said.
+        #expect(out.all.contains { $0.contains("https://push.acme.example") }, "\(out.all)")
+        #expect(!out.all.contains { $0.contains("example.org lead") || $0.contains("in the place of") })
         #expect(await run(["config", "check"], folder).status == .done)
     }
 

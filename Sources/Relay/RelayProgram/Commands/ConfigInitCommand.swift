@@ -33,7 +33,10 @@ struct ConfigInitCommand: SealbellCommand {
         help: ArgumentHelp("A protocol to serve. May be repeated.", valueName: "word"))
     var protocols: [String] = []
 
-    @Option(help: ArgumentHelp("The public host name of the relay.", valueName: "host"))
+    @Option(
+        help: ArgumentHelp(
+            "The public host name of the relay, by which servers or apps know it.",
+            discussion: "The file does not have it: it stands in what is left to do.", valueName: "host"))
     var host: String?
 
     @Option(
@@ -53,11 +56,7 @@ struct ConfigInitCommand: SealbellCommand {
         }
         var plan = try SetupPlan(path, answers: answer, shell)
         plan.state = state.map { joinPath(shell.facts.workingDirectory, $0) }
-        if let host, !isHostName(host) {
-            throw CommandFailure(
-                .usage, "--host: a name alone, as push.example.org, without https:// and without a path.")
-        }
-        plan.host = host
+        try plan.know(host)
         try plan.ask(app: app, protocols: protocols)
         // Before anything is written: what is wrong with an answer is told as of any configuration.
         let request = ConfigurationRequest(file: path)
@@ -101,7 +100,8 @@ struct SetupPlan {
     /// Files to copy, and under which names.
     private var copies: [(from: String, to: String)] = []
     var state: String?
-    var host: String?
+    /// `nil`: nobody has said it.
+    private var host: String?
 
     /// - Throws: `CommandFailure(.usage)` for an answer that has no form.
     init(_ path: String, answers: [String], _ shell: Shell) throws(CommandFailure) {
@@ -114,6 +114,17 @@ struct SetupPlan {
             self.answers[name] = String(answer[answer.index(after: equals)...])
             unused.insert(name)
         }
+    }
+
+    /// Takes the relay's public host name.
+    ///
+    /// - Throws: `CommandFailure(.usage)` where it is none.
+    mutating func know(_ host: String?) throws(CommandFailure) {
+        if let host, !isHostName(host) {
+            throw CommandFailure(
+                .usage, "--host: a name alone, as push.example.org, without https:// and without a path.")
+        }
+        self.host = host
     }
 
     mutating func ask(app given: String?, protocols: [String]) throws(CommandFailure) {
@@ -147,6 +158,16 @@ struct SetupPlan {
         if let wrong = unused.min() {
             throw CommandFailure(.usage, "\(ConfigurationPath([wrong]).text): nobody asks for this answer.")
         }
+        // Those that listen for themselves, at relays or a node, need no name.
+        guard host == nil, isServed else { return }
+        let said = shell.ask?("Public host name of the relay, if it has one already: ") ?? ""
+        try know(said.isEmpty ? nil : said)
+    }
+
+    /// Whether servers or apps call the relay.
+    private var isServed: Bool {
+        let kinds = shell.hosting.vocabulary.protocols
+        return instances.contains { part in kinds.first { $0.word == part.word }?.isServed == true }
     }
 
     /// Whether the app is set up for a push service: an answer says so, or the person.
@@ -217,8 +238,7 @@ struct SetupPlan {
             "state: \(Self.quoted(state ?? root))", "store:", "  url: \"sqlite:relay.sqlite\"",
             "  keys: storage.keys"
         ]
-        let kinds = shell.hosting.vocabulary.protocols
-        if instances.contains(where: { part in kinds.first { $0.word == part.word }?.isServed == true }) {
+        if isServed {
             lines += [
                 "listeners:",
                 "  # A proxy with a certificate stands in front of it (docs/guides/first-hour.md).",
@@ -284,13 +304,16 @@ struct SetupPlan {
         let proxy =
             "Let \(name) lead to this machine (DNS), and a proxy with a certificate for it to "
             + "http://127.0.0.1:8480."
-        let kinds = shell.hosting.vocabulary.protocols
-        let isServed = instances.contains { part in kinds.first { $0.word == part.word }?.isServed == true }
         // Not in the lines below, where a path may hold these words.
         var steps = (services + instances).flatMap(\.setup.next).map {
             $0.replacing("HOST", with: name).replacing("APP", with: app)
         }
-        if isServed { steps.append(proxy) }
+        if isServed {
+            steps.append(proxy)
+            if host == nil {
+                steps.append("Above, put this relay's own public host name in the place of \(name).")
+            }
+        }
         steps.append("Back up storage.keys and the other keys beside it, apart from the state directory.")
         steps.append(
             "sealbell config check \(path); sealbell doctor --config \(path); "

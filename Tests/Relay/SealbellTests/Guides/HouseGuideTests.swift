@@ -221,7 +221,7 @@ extension GuideCommandTests {
     func firstHour() async throws {
         let answers = [
             "acme-chat", "zulip", "y", "A1B2C3D4E5", "F6G7H8I9J0", "AuthKey_F6G7H8I9J0.p8", "org.acme.chat",
-            "y", "acme-firebase.json"
+            "y", "acme-firebase.json", "push.acme.example"
         ]
         try await GuideRehearsal.of(
             "docs/guides/first-hour.md",

@@ -24,7 +24,8 @@ enum SessionProtocol: HostedProtocol {
         },
         next: [
             "Let oxend, synchronised, listen on this machine where the configuration has it "
-                + "(docs/guides/session.md)."
+                + "(docs/guides/session.md).",
+            "Build the app with the push server https://HOST and the public key above."
         ])
 
     static func read(_ instance: InstanceReader) -> SessionSettings? { instance.session() }
