@@ -130,11 +130,12 @@ struct OriginsUninviteCommand: SealbellCommand {
     @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        _ = try await adminListener.ask(OriginsDesk.uninvitePath, shell) { json in
+        let answer = try await adminListener.ask(OriginsDesk.uninvitePath, shell) { json in
             place.write(&json)
             json.member("host", host)
         }
-        shell.out(adminListener.json ? try jsonText(["host": host]) : "\(host) may no longer sign up.")
+        let name = answer["host"]?.string ?? host
+        shell.out(adminListener.json ? try jsonText(["host": name]) : "\(name) may no longer sign up.")
         return .done
     }
 }
@@ -142,7 +143,11 @@ struct OriginsUninviteCommand: SealbellCommand {
 /// `sealbell origins invite HOST`.
 struct OriginsInviteCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
-        commandName: "invite", abstract: "Admits one sign-up of a host name within 7 days.")
+        commandName: "invite", abstract: "Admits one sign-up of a host name within 7 days.",
+        discussion: """
+            An invitation is for the name, at whatever port: a Zulip server whose EXTERNAL_HOST has a port \
+            signs up with it, and uses the invitation of its name.
+            """)
 
     @Argument(help: ArgumentHelp("The host name of the server, without https://.", valueName: "host"))
     var host: String
@@ -156,9 +161,12 @@ struct OriginsInviteCommand: SealbellCommand {
             json.member("host", host)
         }
         let end = answer["expires_at"]?.int64.map { timestamp(UnixTime(seconds: $0)) } ?? ""
+        let name = answer["host"]?.string ?? host
+        let ports = host.contains(":") ? " The invitation is for the name, at whatever port." : ""
         shell.out(
             adminListener.json
-                ? try jsonText(["host": host, "expires_at": end]) : "\(host) may sign up until \(end).")
+                ? try jsonText(["host": name, "expires_at": end])
+                : "\(name) may sign up until \(end).\(ports)")
         return .done
     }
 }

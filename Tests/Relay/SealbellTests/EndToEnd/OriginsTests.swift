@@ -81,6 +81,16 @@ struct OriginsTests {
                 let left = await operate(relay, "invitations", "--json")
                 let rows = try #require(try JSONValue.parse(Array(left.out.joined().utf8)).array)
                 #expect(rows.map { $0["host"]?.string } == ["other.acme.example"])
+                // An invitation is the name's, and says so where a port was given.
+                let ported = await operate(relay, "invite", "Third.acme.example:8443")
+                #expect(ported.out.first?.hasPrefix("third.acme.example may sign up until ") == true)
+                #expect(ported.out.first?.hasSuffix("at whatever port.") == true, "\(ported.all)")
+                let third = DemoServer()
+                let joining = third.origin.signUp(hostname: "third.acme.example:9443", mail: third.mail)
+                #expect(try await relay.ask(joining).status == 200)
+                #expect(await operate(relay, "invite", "fourth.acme.example:8443").status == .done)
+                let taken = await operate(relay, "uninvite", "fourth.acme.example:8443")
+                #expect(taken.out == ["fourth.acme.example may no longer sign up."])
                 #expect(await operate(relay, "uninvite", "a b").status == .failed)
             }
         }

@@ -100,7 +100,10 @@ struct OriginsDesk: Sendable {
         let (host, control) = try host(inbound)
         let end = try await stored { () throws(StoreError) in try await control.invite(host) }
         guard let end else { throw Self.noHost }
-        return JSONWriter.object { $0.member("expires_at", end.seconds) }
+        return JSONWriter.object { json in
+            json.member("host", Self.name(host))
+            json.member("expires_at", end.seconds)
+        }
     }
 
     private func uninvite(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
@@ -108,8 +111,11 @@ struct OriginsDesk: Sendable {
         let was = try await stored { () throws(StoreError) in try await control.uninvite(host) }
         guard let was else { throw Self.noHost }
         guard was else { throw .status(404, "This host name has no invitation; it may have used it.") }
-        return JSONWriter.object { _ in }
+        return JSONWriter.object { $0.member("host", Self.name(host)) }
     }
+
+    /// What is invited of a host: its name. A server that comes again at another port is the same one.
+    private static func name(_ host: String) -> String { host.prefix { $0 != ":" }.lowercased() }
 
     /// The host that a body names, signed up or not, and the origins of the instance that is meant.
     private func host(
