@@ -56,53 +56,51 @@ struct EventLogTests {
 
     @Test("Sign-ups, refused ones, ended registrations and reloaded credentials have a line without a name")
     func lines() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
-                func line(_ event: String, _ more: String...) async throws -> String {
-                    var found = ""
-                    try await asked(for: event) {
-                        found =
-                            stage.log.all.first { line in
-                                line.contains("\"event\":\"\(event)\"") && more.allSatisfy(line.contains)
-                            } ?? ""
-                        return !found.isEmpty
-                    }
-                    return found
+        try await RelayStage.running { relay in
+            func line(_ event: String, _ more: String...) async throws -> String {
+                var found = ""
+                try await asked(for: event) {
+                    found =
+                        relay.stage.log.all.first { line in
+                            line.contains("\"event\":\"\(event)\"") && more.allSatisfy(line.contains)
+                        } ?? ""
+                    return !found.isEmpty
                 }
-                let server = try await relay.server()
-                _ = try await line("origin signed up", "\"instance\":\"zulip-main\"")
-                // Another server of the same host name.
-                let other = DemoServer(server.host)
-                _ = try await relay.ask(other.origin.signUp(hostname: other.host, mail: other.mail))
-                let refused = try await line("sign-up refused", "\"code\":\"")
-                #expect(!refused.contains(other.host) && !refused.contains("example"))
-                let phone = try await relay.phone(.apns, of: server)
-                let made = try await line("device registered", "\"instance\":\"zulip-main\"")
-                // Apple knows the phone from here on.
-                #expect(try await server.notify(DemoApp.message(1, "m"), [phone], relay).apple == 1)
-                stage.apns.unregister(phone.token, since: World.live.now())
-                _ = try await server.notify(DemoApp.message(2, "m"), [phone], relay)
-                let ended = try await line("registration ended", "\"reason\":\"Unregistered\"")
-                let id = try #require(ended.firstMatch(of: #/"registration":"[0-9a-f]{8}"/#)).0
-                #expect(made.contains(id), "one registration, one short id")
-                #expect(!made.contains(phone.token) && !ended.contains(phone.token))
-                let android = try await relay.phone(.fcm, of: server)
-                let gone = await (try Operator(relay)).run(
-                    "forget", "device", "--realm", server.realm.uuid, "--token-id",
-                    android.tokenID.text)
-                #expect(gone.status == .done)
-                _ = try await line("registration removed", "\"registration\":\"")
-                let fresh = APNsKey()
-                try stage.apns.register(fresh.registration())
-                try writeFile(
-                    stage.state + "/sandbox/A1B2C3D4E5-F6G7H8I9J0.p8", Array(fresh.privateKeyPEM.utf8),
-                    replacing: true)
-                try relay.relay.reload(stage.configuration())
-                _ = try await line("credential reloaded", "\"credential\":\"A1B2C3D4E5/F6G7H8I9J0\"")
-                #expect(
-                    stage.log.all.filter { $0.contains("credential reloaded") }.count == 1,
-                    "Google's is as it was")
+                return found
             }
+            let server = try await relay.server()
+            _ = try await line("origin signed up", "\"instance\":\"zulip-main\"")
+            // Another server of the same host name.
+            let other = DemoServer(server.host)
+            _ = try await relay.ask(other.origin.signUp(hostname: other.host, mail: other.mail))
+            let refused = try await line("sign-up refused", "\"code\":\"")
+            #expect(!refused.contains(other.host) && !refused.contains("example"))
+            let phone = try await relay.phone(.apns, of: server)
+            let made = try await line("device registered", "\"instance\":\"zulip-main\"")
+            // Apple knows the phone from here on.
+            #expect(try await server.notify(DemoApp.message(1, "m"), [phone], relay).apple == 1)
+            relay.stage.apns.unregister(phone.token, since: World.live.now())
+            _ = try await server.notify(DemoApp.message(2, "m"), [phone], relay)
+            let ended = try await line("registration ended", "\"reason\":\"Unregistered\"")
+            let id = try #require(ended.firstMatch(of: #/"registration":"[0-9a-f]{8}"/#)).0
+            #expect(made.contains(id), "one registration, one short id")
+            #expect(!made.contains(phone.token) && !ended.contains(phone.token))
+            let android = try await relay.phone(.fcm, of: server)
+            let gone = await (try Operator(relay)).run(
+                "forget", "device", "--realm", server.realm.uuid, "--token-id",
+                android.tokenID.text)
+            #expect(gone.status == .done)
+            _ = try await line("registration removed", "\"registration\":\"")
+            let fresh = APNsKey()
+            try relay.stage.apns.register(fresh.registration())
+            try writeFile(
+                relay.stage.state + "/sandbox/A1B2C3D4E5-F6G7H8I9J0.p8", Array(fresh.privateKeyPEM.utf8),
+                replacing: true)
+            try relay.relay.reload(relay.stage.configuration())
+            _ = try await line("credential reloaded", "\"credential\":\"A1B2C3D4E5/F6G7H8I9J0\"")
+            #expect(
+                relay.stage.log.all.filter { $0.contains("credential reloaded") }.count == 1,
+                "Google's is as it was")
         }
     }
 }

@@ -72,17 +72,15 @@ struct OpenAPITests {
         let form = #/\n    Status:\n      type: object\n      required: \[([^\]]*)\]/#
         let members = try #require(try Self.text("docs/openapi/admin.yaml").firstMatch(of: form)?.1)
             .split { $0 == "," || $0.isWhitespace }.map(String.init)
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
-                for (path, methods) in page {
-                    let answer = try await relay.admin(path)
-                    #expect((answer.status == 405) == !methods.contains("get"), "\(path): \(answer.status)")
-                }
-                let status = try JSONValue.parse(try await relay.admin("/status").body)
-                #expect(members.count > 8 && members.filter { status[$0] == nil } == [])
-                let lane = status["lanes"]?[0]
-                #expect(lane?["connections"] != nil && lane?["reason_at"] != nil)
+        try await RelayStage.running { relay in
+            for (path, methods) in page {
+                let answer = try await relay.admin(path)
+                #expect((answer.status == 405) == !methods.contains("get"), "\(path): \(answer.status)")
             }
+            let status = try JSONValue.parse(try await relay.admin("/status").body)
+            #expect(members.count > 8 && members.filter { status[$0] == nil } == [])
+            let lane = status["lanes"]?[0]
+            #expect(lane?["connections"] != nil && lane?["reason_at"] != nil)
         }
     }
 

@@ -33,17 +33,15 @@ struct AlertMonitorTests {
     func store() async throws {
         for reads in [true, false] {
             let fault = FailingEngine.Fault()
-            try await RelayStage.with { stage in
-                try await stage.run(engine: { FailingEngine($0, fault) }) { relay in
+            try await RelayStage.running(engine: { FailingEngine($0, fault) }) { relay in
                     // A relay that finds no store at all does not start.
                     try await asked(for: "a relay that is ready") {
                         try await relay.admin("/health/ready").status == 200
                     }
                     fault.set(.unavailable, reads: reads)
-                    try await told("raised", "store_failing", "", stage)
+                try await told("raised", "store_failing", "", relay.stage)
                     fault.set(nil)
-                    try await told("cleared", "store_failing", "", stage)
-                }
+                try await told("cleared", "store_failing", "", relay.stage)
             }
         }
     }
@@ -128,28 +126,26 @@ struct AlertMonitorTests {
 
     @Test("A reload that mends a credential ends its lane's alert, once something is accepted")
     func mended() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
-                stage.apns.revoke(keyID: "F6G7H8I9J0")
+            relay.stage.apns.revoke(keyID: "F6G7H8I9J0")
                 _ = try await server.notify(.test(time: 1), [phone], relay)
-                try await told("raised", "lane_halted", "acme/apns/production", stage)
+            try await told("raised", "lane_halted", "acme/apns/production", relay.stage)
                 let fresh = APNsKey()
-                try stage.apns.register(fresh.registration())
-                try stage.sandboxAPNs.register(fresh.registration())
+            try relay.stage.apns.register(fresh.registration())
+            try relay.stage.sandboxAPNs.register(fresh.registration())
                 try writeFile(
-                    stage.state + "/sandbox/A1B2C3D4E5-F6G7H8I9J0.p8", Array(fresh.privateKeyPEM.utf8),
+                relay.stage.state + "/sandbox/A1B2C3D4E5-F6G7H8I9J0.p8", Array(fresh.privateKeyPEM.utf8),
                     replacing: true)
-                try relay.relay.reload(stage.configuration())
-                try await told("cleared", "lane_halted", "acme/apns/production", stage)
+            try relay.relay.reload(relay.stage.configuration())
+            try await told("cleared", "lane_halted", "acme/apns/production", relay.stage)
                 try await relay.drained()
                 let status = try JSONValue.parse(try await relay.admin("/status").body)
                 #expect(status["alerts"]?.array?.isEmpty == true)
                 // Not by the gauge, which all relays of a test process share.
             }
         }
-    }
 
     @Test("Pushes that grew too old are told, lane by lane, and a push that is owed too long")
     func tooOld() async throws {

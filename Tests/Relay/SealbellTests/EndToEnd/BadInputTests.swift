@@ -61,15 +61,13 @@ struct BadInputTests {
 
     private func stage(_ body: @escaping (Scene) async throws -> Void) async throws {
         let watch = WatchedEngine.Watch()
-        try await RelayStage.with { stage in
-            try await stage.run(engine: { WatchedEngine($0, watch) }) { relay in
-                let scene = try await Scene(relay, watch)
-                try await body(scene)
-                // It serves on, as if nothing had been.
-                #expect(try await relay.ask(scene.notify).apple == 1)
-                #expect(stage.apns.counters.received == 1)
-                #expect(!stage.log.all.contains { $0.contains("\"level\":\"error\"") })
-            }
+        try await RelayStage.running(engine: { WatchedEngine($0, watch) }) { relay in
+            let scene = try await Scene(relay, watch)
+            try await body(scene)
+            // It serves on, as if nothing had been.
+            #expect(try await relay.ask(scene.notify).apple == 1)
+            #expect(relay.stage.apns.counters.received == 1)
+            #expect(!relay.stage.log.all.contains { $0.contains("\"level\":\"error\"") })
         }
     }
 

@@ -121,27 +121,25 @@ struct ExpositionTests {
 
     @Test("A lane is untried until there was a connection; origins are counted anew at each look")
     func untried() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
-                func status() async throws -> JSONValue {
-                    try JSONValue.parse(try await relay.admin("/status").body)
-                }
-                func lane(_ status: JSONValue) -> JSONValue? {
-                    status["lanes"]?.array?.first { $0["lane"]?.string == "acme/apns/production" }
-                }
-                let before = try await status()
-                // A lane connects at the start, so either may be seen.
-                let open = try #require(lane(before)?["connections"]?.int64)
-                #expect(lane(before)?["state"]?.string == (open > 0 ? "open" : "untried"))
-                #expect(before["origins"]?.int64 == 0)
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
-                #expect(try await server.notify(.test(time: 1), [phone], relay).status == 200)
-                try await relay.drained()
-                let after = try await status()
-                #expect(lane(after)?["state"]?.string == "open" && after["origins"]?.int64 == 1)
-                #expect(lane(after)?["reason_at"] == .null && after["refusals"]?.array?.isEmpty == true)
+        try await RelayStage.running { relay in
+            func status() async throws -> JSONValue {
+                try JSONValue.parse(try await relay.admin("/status").body)
             }
+            func lane(_ status: JSONValue) -> JSONValue? {
+                status["lanes"]?.array?.first { $0["lane"]?.string == "acme/apns/production" }
+            }
+            let before = try await status()
+            // A lane connects at the start, so either may be seen.
+            let open = try #require(lane(before)?["connections"]?.int64)
+            #expect(lane(before)?["state"]?.string == (open > 0 ? "open" : "untried"))
+            #expect(before["origins"]?.int64 == 0)
+            let server = try await relay.server()
+            let phone = try await relay.phone(.apns, of: server)
+            #expect(try await server.notify(.test(time: 1), [phone], relay).status == 200)
+            try await relay.drained()
+            let after = try await status()
+            #expect(lane(after)?["state"]?.string == "open" && after["origins"]?.int64 == 1)
+            #expect(lane(after)?["reason_at"] == .null && after["refusals"]?.array?.isEmpty == true)
         }
     }
 

@@ -118,31 +118,29 @@ struct FaultTests {
 
     @Test("A service that has fallen silent holds up its own pushes alone")
     func silence() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run(spans: Self.answersSoon) { relay in
-                let server = try await relay.server()
-                let apple = try await relay.phone(.apns, of: server)
-                let google = try await relay.phone(.fcm, of: server)
-                stage.apns.turnConnections {
-                    $0.faults = [RequestFault(.neverAnswered, on: .every(1), isJudged: true)]
-                    $0.ignoresPing = true
-                }
-                async let slow = server.notify(.test(time: 1), [apple], relay)
-                let fast = try await server.notify(.test(time: 2), [google], relay)
-                #expect(fast.android == 1)
-                // Not yet answered counts as sent.
-                #expect(try await slow.apple == 1)
-                let arrivals = stage.apns.subscribe(token: apple.token)
-                let first = try #require(stage.apns.deliveries().first)
-                stage.apns.turnConnections {
-                    $0.faults = []
-                    $0.ignoresPing = false
-                }
-                stage.apns.killConnections()
-                let second = try await arrivals.next("a delivery")
-                #expect(second.id == first.id && second.isDouble)
-                try await relay.drained()
+        try await RelayStage.running(spans: Self.answersSoon) { relay in
+            let server = try await relay.server()
+            let apple = try await relay.phone(.apns, of: server)
+            let google = try await relay.phone(.fcm, of: server)
+            relay.stage.apns.turnConnections {
+                $0.faults = [RequestFault(.neverAnswered, on: .every(1), isJudged: true)]
+                $0.ignoresPing = true
             }
+            async let slow = server.notify(.test(time: 1), [apple], relay)
+            let fast = try await server.notify(.test(time: 2), [google], relay)
+            #expect(fast.android == 1)
+            // Not yet answered counts as sent.
+            #expect(try await slow.apple == 1)
+            let arrivals = relay.stage.apns.subscribe(token: apple.token)
+            let first = try #require(relay.stage.apns.deliveries().first)
+            relay.stage.apns.turnConnections {
+                $0.faults = []
+                $0.ignoresPing = false
+            }
+            relay.stage.apns.killConnections()
+            let second = try await arrivals.next("a delivery")
+            #expect(second.id == first.id && second.isDouble)
+            try await relay.drained()
         }
     }
 

@@ -78,8 +78,7 @@ struct ForgetTests {
 
     @Test("An address goes with every registration that any origin made of it, however it was spelled")
     func address() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 let person = try Operator(relay)
                 let (one, two) = (try await relay.server(), try await relay.server("two.acme.example"))
                 let token = DemoApp.token(.apns)
@@ -106,11 +105,10 @@ struct ForgetTests {
                 let google = await person.run("forget", "address", input: android.token)
                 #expect(google.out.first?.hasPrefix("Forgotten: 1 device") == true)
                 #expect(await person.run("forget", "address", input: "").status == .usage)
-                let said = (again.out + google.out + stage.log.all).joined()
+            let said = (again.out + google.out + relay.stage.log.all).joined()
                 #expect(!said.contains(token) && !said.contains(android.token))
             }
         }
-    }
 
     @Test("No protocol registers an address that is too long for an operator to name")
     func bounds() {
@@ -125,8 +123,7 @@ struct ForgetTests {
 
     @Test("The longest address goes as any other; a longer one is refused, and takes nothing along")
     func longest() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 let person = try Operator(relay)
                 let server = try await relay.server()
                 let long = String(repeating: "cB7_", count: ZulipLimits.tokenCharacters / 4)
@@ -150,12 +147,10 @@ struct ForgetTests {
                 #expect(told.dead == [phone.tokenID.text] && told.android == 1)
             }
         }
-    }
 
     @Test("One device goes by realm and token id; a wrong name changes nothing")
     func device() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 let person = try Operator(relay)
                 let server = try await relay.server()
                 let phones = [
@@ -163,8 +158,7 @@ struct ForgetTests {
                 ]
                 let realm = server.realm.uuid
                 let id = phones[0].tokenID.text
-                for (realm, id) in [(realm, "AAAAAAAAAAA="), ("x", id), (realm, "x"), (server.origin.id, id)]
-                {
+            for (realm, id) in [(realm, "AAAAAAAAAAA="), ("x", id), (realm, "x"), (server.origin.id, id)] {
                     let wrong = await person.run(
                         "forget", "device", "--realm", realm, "--token-id", id)
                     #expect(wrong.status == .failed, "\(realm) \(id)")
@@ -180,4 +174,3 @@ struct ForgetTests {
             }
         }
     }
-}

@@ -37,55 +37,49 @@ struct ListenerTests {
 
     @Test("Large bodies without credentials are refused by their heads, and hold nothing")
     func headsDecide() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run(spans: { $0.spans.ingress.bufferedBytes = 1 << 20 }) { relay in
-                let server = try await relay.server()
-                let strangers = try await begin(5, at: relay, sending: 256 << 10) { _ in "" }
-                for stranger in strangers { #expect(await stranger.status() == 401) }
-                #expect(try await relay.ask(server.origin.analytics(realms: [server.realm])).status == 200)
-                for stranger in strangers { stranger.close() }
-            }
+        try await RelayStage.running(spans: { $0.spans.ingress.bufferedBytes = 1 << 20 }) { relay in
+            let server = try await relay.server()
+            let strangers = try await begin(5, at: relay, sending: 256 << 10) { _ in "" }
+            for stranger in strangers { #expect(await stranger.status() == 401) }
+            #expect(try await relay.ask(server.origin.analytics(realms: [server.realm])).status == 200)
+            for stranger in strangers { stranger.close() }
         }
     }
 
     @Test("Bodies of one client take that client's share of the listener's memory, whatever they show")
     func clientShare() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run(spans: { $0.spans.ingress.bufferedBytes = 4 << 20 }) { relay in
-                let server = try await relay.server()
-                let strangers = try await begin(6, at: relay, sending: 1 << 20) {
-                    "X-Forwarded-For: 203.0.113.7\r\n" + Self.credentials($0)
-                }
-                // One of them fits into the share.
-                try await asked(for: "five answers") { strangers.count(where: \.hasHeard) >= 5 }
-                for stranger in strangers where stranger.hasHeard { #expect(await stranger.status() == 429) }
-                #expect(try await relay.ask(server.origin.analytics(realms: [server.realm])).status == 200)
-                for stranger in strangers { stranger.close() }
+        try await RelayStage.running(spans: { $0.spans.ingress.bufferedBytes = 4 << 20 }) { relay in
+            let server = try await relay.server()
+            let strangers = try await begin(6, at: relay, sending: 1 << 20) {
+                "X-Forwarded-For: 203.0.113.7\r\n" + Self.credentials($0)
             }
+            // One of them fits into the share.
+            try await asked(for: "five answers") { strangers.count(where: \.hasHeard) >= 5 }
+            for stranger in strangers where stranger.hasHeard { #expect(await stranger.status() == 429) }
+            #expect(try await relay.ask(server.origin.analytics(realms: [server.realm])).status == 200)
+            for stranger in strangers { stranger.close() }
         }
     }
 
     @Test("Where large bodies have taken all they may, small ones are taken, and an operator hears of it")
     func smallBodies() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run(spans: { $0.spans.ingress.bufferedBytes = 4 << 20 }) { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
-                let strangers = try await begin(12, at: relay, sending: 1 << 20) {
-                    "X-Forwarded-For: 203.0.113.\($0)\r\n" + Self.credentials($0)
-                }
-                // Three of them fit into the three quarters that large bodies may hold.
-                try await asked(for: "nine answers") { strangers.count(where: \.hasHeard) >= 9 }
-                #expect(strangers.count(where: \.hasHeard) < 12)
-                let answer = try await server.notify(DemoApp.message(1, "hello"), [phone], relay)
-                #expect(answer.status == 200 && answer.apple == 1)
-                try await asked(for: "an alert") {
-                    let status = try JSONValue.parse(try await relay.admin("/status").body)
-                    let kinds = status["alerts"]?.array?.compactMap { $0["alert"]?.string } ?? []
-                    return kinds.contains("door_strained")
-                }
-                for stranger in strangers { stranger.close() }
+        try await RelayStage.running(spans: { $0.spans.ingress.bufferedBytes = 4 << 20 }) { relay in
+            let server = try await relay.server()
+            let phone = try await relay.phone(.apns, of: server)
+            let strangers = try await begin(12, at: relay, sending: 1 << 20) {
+                "X-Forwarded-For: 203.0.113.\($0)\r\n" + Self.credentials($0)
             }
+            // Three of them fit into the three quarters that large bodies may hold.
+            try await asked(for: "nine answers") { strangers.count(where: \.hasHeard) >= 9 }
+            #expect(strangers.count(where: \.hasHeard) < 12)
+            let answer = try await server.notify(DemoApp.message(1, "hello"), [phone], relay)
+            #expect(answer.status == 200 && answer.apple == 1)
+            try await asked(for: "an alert") {
+                let status = try JSONValue.parse(try await relay.admin("/status").body)
+                let kinds = status["alerts"]?.array?.compactMap { $0["alert"]?.string } ?? []
+                return kinds.contains("door_strained")
+            }
+            for stranger in strangers { stranger.close() }
         }
     }
 }

@@ -22,8 +22,7 @@ struct OriginsTests {
     @Test("An invitation lets one host in, once; a suspension keeps it out until it is lifted")
     func life() async throws {
         let text = RelayStage.text.replacing("sign_up: open", with: "sign_up: invite")
-        try await RelayStage.with(text) { stage in
-            try await stage.run { relay in
+        try await RelayStage.running(text) { relay in
                 try written(relay)
                 let server = DemoServer()
                 let uninvited = try await relay.ask(
@@ -62,13 +61,11 @@ struct OriginsTests {
                 #expect(try await server.notify(body, [phone], relay).apple == 1)
             }
         }
-    }
 
     @Test("An invitation can be taken back, and then admits nobody")
     func uninvited() async throws {
         let text = RelayStage.text.replacing("sign_up: open", with: "sign_up: invite")
-        try await RelayStage.with(text) { stage in
-            try await stage.run { relay in
+        try await RelayStage.running(text) { relay in
                 try written(relay)
                 let server = DemoServer()
                 #expect(await operate(relay, "uninvite", server.host).status == .failed)
@@ -94,19 +91,17 @@ struct OriginsTests {
                 #expect(await operate(relay, "uninvite", "a b").status == .failed)
             }
         }
-    }
 
     @Test("The relay's status is a page for a person, or JSON; --config finds the relay as --at does")
     func status() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 let person = try Operator(relay)
                 let told = await person.run("status")
                 #expect(told.status == .done && told.out.first?.hasPrefix("Sealbell ") == true)
                 #expect(told.out.contains("Owed: nothing."))
                 #expect(told.out.contains { $0.hasPrefix("LANE ") }, "\(told.all)")
                 #expect(try await person.json("status")["lanes"]?.array?.isEmpty == false)
-                let folder = stage.folder.path
+            let folder = relay.stage.folder.path
                 try writeFile(
                     folder + "/other.yaml", Array(minimal(appending: "state: state").utf8), replacing: true)
                 let found = await CommandRun.of(["status", "--config", "other.yaml"], in: folder)
@@ -115,12 +110,10 @@ struct OriginsTests {
                 #expect(missing.status == .configuration, "\(missing.all)")
             }
         }
-    }
 
     @Test("A suspended name means each of its ports, and nobody comes back by another one")
     func suspendedName() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 try written(relay)
                 let one = try await relay.server()
                 let two = try await relay.server("\(one.host):8443")
@@ -142,12 +135,10 @@ struct OriginsTests {
                 #expect(try await relay.ask(one.origin.analyticsStatus()).status == 200)
             }
         }
-    }
 
     @Test("Whose a realm is can be asked, and forgotten; the list counts realms")
     func realms() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 let person = try Operator(relay)
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
@@ -172,7 +163,6 @@ struct OriginsTests {
                 #expect(await person.run("why", push).status == .failed)
             }
         }
-    }
 
     @Test("A quota of one origin is in force at once, outlives a restart, and leaves the others alone")
     func quota() async throws {
@@ -233,8 +223,7 @@ struct OriginsTests {
 
     @Test("A quota for nobody, or of no number, changes nothing")
     func badQuotas() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 try written(relay)
                 let server = try await relay.server()
                 for number in ["-1", "x", "1.5", "100000001", ""] {
@@ -256,12 +245,10 @@ struct OriginsTests {
                 #expect(await operate(relay, "quota", server.host, "5").status == .failed)
             }
         }
-    }
 
     @Test("What cannot be done is said, and ends with 1; without a relay it is 69")
     func refusals() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 #expect(await operate(relay, "list").status == .unavailable)
                 try written(relay)
                 let unknown = await operate(relay, "suspend", "0ec3eedd-6233-4c5e-a000-b9942be3494e")
@@ -276,13 +263,11 @@ struct OriginsTests {
                     gone.status == .failed && gone.err == ["This origin has ended its registration itself."])
             }
         }
-    }
 
     @Test("Web pages, other methods and other bodies change nothing at the admin listener")
     func foreign() async throws {
         let text = RelayStage.text.replacing("sign_up: open", with: "sign_up: invite")
-        try await RelayStage.with(text) { stage in
-            try await stage.run { relay in
+        try await RelayStage.running(text) { relay in
                 let door = try relay.door("admin")
                 let good = Secret("{\"host\":\"chat.acme.example\"}".utf8)
                 let json: (name: String, value: Secret) = ("Content-Type", Secret("application/json".utf8))
@@ -307,7 +292,6 @@ struct OriginsTests {
                 #expect(try await relay.ask(call).status == 200)
             }
         }
-    }
 
     @Test("Where the admin listener has a token, calls need it")
     func token() async throws {
@@ -318,8 +302,7 @@ struct OriginsTests {
             try writeFile(folder + "/admin.token", Array("open-sesame\n".utf8), replacing: true)
             try writeFile(folder + "/other.token", Array("sesame\n".utf8), replacing: true)
         }
-        try await RelayStage.with(text, prepare: prepare) { stage in
-            try await stage.run { relay in
+        try await RelayStage.running(text, prepare: prepare) { relay in
                 let door = try relay.door("admin")
                 // On loopback too: a proxy may stand there and say nothing of whom it speaks for.
                 func status(_ token: String?) async throws -> Int {
@@ -334,13 +317,12 @@ struct OriginsTests {
                 #expect(await operate(relay, "list", "--token-file", "missing").status == .configuration)
                 #expect(await operate(relay, "list").status == .failed)
                 // As the server itself writes it: anyone who may read the token need not name it.
-                let named = stage.folder.path + "/admin.token"
+            let named = relay.stage.folder.path + "/admin.token"
                 try RunFile(
                     urls: relay.urls, ca: nil, publicKeys: relay.relay.publicKeys, apps: [:], tokenFile: named
-                ).write(state: stage.state)
+            ).write(state: relay.stage.state)
                 #expect(await operate(relay, "list").status == .done)
                 #expect(await operate(relay, "list", "--token-file", "other.token").status == .failed)
             }
         }
     }
-}

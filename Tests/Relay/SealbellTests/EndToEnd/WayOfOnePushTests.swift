@@ -13,11 +13,10 @@ import ZulipPush
 struct WayOfOnePushTests {
     @Test("A test push arrives as a visible alert, its answer is printed, and why knows its reference")
     func arrives() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 let person = try Operator(relay)
                 let token = DemoApp.token(.apns)
-                let arrivals = stage.apns.subscribe(token: token)
+            let arrivals = relay.stage.apns.subscribe(token: token)
                 let sent = await person.run("test-push", "--app", "acme", input: " \(token)\n")
                 #expect(sent.status == .done && sent.out.count == 1)
                 #expect(sent.out.first?.hasPrefix("acme/apns/production: accepted (Ok)") == true)
@@ -33,28 +32,26 @@ struct WayOfOnePushTests {
                 #expect(why.out.contains { $0.contains("attempt 1: accepted (Ok), ended") })
                 // The token is in nothing that anybody can read afterwards.
                 let said =
-                    sent.out + why.out + stage.log.all
+                sent.out + why.out + relay.stage.log.all
                     + [String(decoding: try await relay.admin("/metrics").body, as: UTF8.self)]
                 #expect(!said.joined().contains(token))
             }
         }
-    }
 
     @Test("A dead token, another environment, a service that is out and FCM each say their own word")
     func literal() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 let person = try Operator(relay)
                 let dead = DemoApp.token(.apns)
                 let gone = APNsDevice(topics: ["org.acme.chat"], state: .removed(since: World.live.now()))
-                stage.apns.register(dead, as: gone)
+            relay.stage.apns.register(dead, as: gone)
                 let ended = await person.run("test-push", "--app", "acme", input: dead)
                 #expect(ended.status == .failed)
                 #expect(ended.out.first?.contains("unregistered (Unregistered)") == true)
                 // A development build's token: production first, then the sandbox, as an app that learns.
                 let development = DemoApp.token(.apns)
-                stage.apns.turn { $0.learnsDevices = false }
-                stage.sandboxAPNs.register(development, as: APNsDevice(topics: ["org.acme.chat"]))
+            relay.stage.apns.turn { $0.learnsDevices = false }
+            relay.stage.sandboxAPNs.register(development, as: APNsDevice(topics: ["org.acme.chat"]))
                 let learned = await person.run("test-push", "--app", "acme", input: development)
                 #expect(learned.status == .done && learned.out.count == 2)
                 #expect(learned.out.first?.contains("BadDeviceToken") == true)
@@ -67,18 +64,16 @@ struct WayOfOnePushTests {
                 let google = try await person.json("test-push", "--app", "acme", input: android)
                 #expect(google["answers"]?[0]?["lane"]?.string == "acme/fcm/production")
                 #expect(google["answers"]?[0]?["outcome"]?.string == "accepted")
-                stage.fcm.turn { $0.unavailableShare = 1 }
+            relay.stage.fcm.turn { $0.unavailableShare = 1 }
                 let out = await person.run("test-push", "--app", "acme", input: android)
                 #expect(out.status == .failed && out.out.first?.contains("retry (UNAVAILABLE)") == true)
                 #expect(try await relay.owed() == 0, "a test push is never owed")
             }
         }
-    }
 
     @Test("What cannot be sent is refused in words, and no word holds the token")
     func refusals() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 let person = try Operator(relay)
                 let token = DemoApp.token(.apns)
                 let lines: [[String]] = [
@@ -89,7 +84,7 @@ struct WayOfOnePushTests {
                 for line in lines {
                     let out = Lines()
                     var facts = facts()
-                    facts.workingDirectory = stage.folder.path
+                facts.workingDirectory = relay.stage.folder.path
                     var shell = Shell(
                         facts: facts, world: .live, out: { out.add($0) }, err: { out.add($0) })
                     shell.waitPatiently()
@@ -118,7 +113,6 @@ struct WayOfOnePushTests {
                 }
             }
         }
-    }
 
     @Test("An owed push shows its attempts and when the next is due; afterwards it shows how it ended")
     func owed() async throws {
@@ -157,8 +151,7 @@ struct WayOfOnePushTests {
 
     @Test("A push that nobody knows ends with 1 and says what is remembered; no reference is a wrong call")
     func unknown() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 let person = try Operator(relay)
                 let nobody = await person.run("why", "019a5c3e-7d41-7c22-9f0e-3b1d2a4c5e6f")
                 #expect(nobody.status == .failed)
@@ -169,7 +162,6 @@ struct WayOfOnePushTests {
                 #expect(try await relay.admin("/why?push=x").status == 400)
             }
         }
-    }
 
     /// The one push that is owed, as the file says.
     private static func onlyPush(_ stage: RelayStage) throws -> PushID {

@@ -65,53 +65,51 @@ struct WeekOfPushesTests {
 
     @Test("A token in a file and the app's support code name the same registrations, at every instance")
     func names() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
-                let person = try Operator(relay)
-                let (one, two) = (try await relay.server(), try await relay.server("two.acme.example"))
-                let token = DemoApp.token(.apns)
-                let phone = try await relay.phone(.apns, of: one, token: token)
-                _ = try await relay.phone(.apns, of: two, token: token.uppercased())
-                let other = try await relay.phone(.fcm, of: two)
-                #expect(try await one.notify(.test(time: 1), [phone], relay).apple == 1)
-                try await relay.drained()
-                try writeFile(stage.folder.path + "/token.txt", Array("\(token)\n".utf8), replacing: true)
-                let byToken = try await person.json("why", "--token", "token.txt")
-                let registrations = try #require(byToken["registrations"]?.array)
-                #expect(registrations.count == 2)
-                let counts = registrations.map { $0["pushes"]?.array?.count ?? 0 }
-                #expect(counts.sorted() == [0, 1])
-                let now = World.live.now()
-                let device = try DeviceToken.apns(hex: token)
-                let code = device.supportCode(at: now).lowercased()
-                let byCode = try await person.json("why", "--code", code)
-                #expect(byCode["whole"]?.bool == true)
-                func ids(_ answer: JSONValue) -> Set<String> {
-                    Set((answer["registrations"]?.array ?? []).compactMap { $0["registration"]?.string })
-                }
-                #expect(ids(byCode) == ids(byToken) && ids(byCode).count == 2)
-                let old = device.supportCode(at: now - .seconds(2 * 86_400))
-                #expect(ids(try await person.json("why", "--code", old)).count == 2, "for 72 hours")
-                for days in [4, 5, -1] {
-                    let wrong = device.supportCode(at: now - .seconds(days * 86_400))
-                    #expect(await person.run("why", "--code", wrong).status == .failed, "\(days)")
-                }
-                let google = try DeviceToken.fcm(other.token).supportCode(at: now)
-                #expect(ids(try await person.json("why", "--code", google)).count == 1)
-                // Lines in a span, and the latest of them.
-                let lines = await person.run("why", "--code", code, "--since", "2h", "--last", "1")
-                #expect(lines.status == .done && lines.out.count == 4)
-                let none = await person.run("why", "--token", "token.txt", "--until", "2026-01-01")
-                #expect(none.out.contains { $0.contains("in that time") })
-                for wrong in [
-                    ["--code", "abc"], ["--code", code, "--account", "x"], ["--since", "2h"],
-                    ["--code", code, "--since", "yesterday"], ["--code", code, "--last", "0"]
-                ] { #expect(await person.run(["why"] + wrong).status == .usage, "\(wrong)") }
-                #expect(await person.run("why", "--token", "missing.txt").status == .configuration)
-                let said = (lines.out + none.out + stage.log.all).joined()
-                #expect(!said.lowercased().contains(token.lowercased()) && !said.contains(other.token))
-                #expect(!said.contains(code) && !said.contains(code.uppercased()))
+        try await RelayStage.running { relay in
+            let person = try Operator(relay)
+            let (one, two) = (try await relay.server(), try await relay.server("two.acme.example"))
+            let token = DemoApp.token(.apns)
+            let phone = try await relay.phone(.apns, of: one, token: token)
+            _ = try await relay.phone(.apns, of: two, token: token.uppercased())
+            let other = try await relay.phone(.fcm, of: two)
+            #expect(try await one.notify(.test(time: 1), [phone], relay).apple == 1)
+            try await relay.drained()
+            try writeFile(relay.stage.folder.path + "/token.txt", Array("\(token)\n".utf8), replacing: true)
+            let byToken = try await person.json("why", "--token", "token.txt")
+            let registrations = try #require(byToken["registrations"]?.array)
+            #expect(registrations.count == 2)
+            let counts = registrations.map { $0["pushes"]?.array?.count ?? 0 }
+            #expect(counts.sorted() == [0, 1])
+            let now = World.live.now()
+            let device = try DeviceToken.apns(hex: token)
+            let code = device.supportCode(at: now).lowercased()
+            let byCode = try await person.json("why", "--code", code)
+            #expect(byCode["whole"]?.bool == true)
+            func ids(_ answer: JSONValue) -> Set<String> {
+                Set((answer["registrations"]?.array ?? []).compactMap { $0["registration"]?.string })
             }
+            #expect(ids(byCode) == ids(byToken) && ids(byCode).count == 2)
+            let old = device.supportCode(at: now - .seconds(2 * 86_400))
+            #expect(ids(try await person.json("why", "--code", old)).count == 2, "for 72 hours")
+            for days in [4, 5, -1] {
+                let wrong = device.supportCode(at: now - .seconds(days * 86_400))
+                #expect(await person.run("why", "--code", wrong).status == .failed, "\(days)")
+            }
+            let google = try DeviceToken.fcm(other.token).supportCode(at: now)
+            #expect(ids(try await person.json("why", "--code", google)).count == 1)
+            // Lines in a span, and the latest of them.
+            let lines = await person.run("why", "--code", code, "--since", "2h", "--last", "1")
+            #expect(lines.status == .done && lines.out.count == 4)
+            let none = await person.run("why", "--token", "token.txt", "--until", "2026-01-01")
+            #expect(none.out.contains { $0.contains("in that time") })
+            for wrong in [
+                ["--code", "abc"], ["--code", code, "--account", "x"], ["--since", "2h"],
+                ["--code", code, "--since", "yesterday"], ["--code", code, "--last", "0"]
+            ] { #expect(await person.run(["why"] + wrong).status == .usage, "\(wrong)") }
+            #expect(await person.run("why", "--token", "missing.txt").status == .configuration)
+            let said = (lines.out + none.out + relay.stage.log.all).joined()
+            #expect(!said.lowercased().contains(token.lowercased()) && !said.contains(other.token))
+            #expect(!said.contains(code) && !said.contains(code.uppercased()))
         }
     }
 

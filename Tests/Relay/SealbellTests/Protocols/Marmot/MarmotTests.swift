@@ -116,32 +116,31 @@ struct MarmotTests {
     func reload() async throws {
         // The meters are the whole process's, so it counts under an instance of its own.
         let name = "marmot-reload"
-        try await RelayStage.with(MarmotFloodTests.text(name)) { stage in
-            try await stage.run { running in
-                let sender = try MarmotSender(running, name)
-                try await sender.ready(running, name)
-                let (seed, later) = (try MarmotSender.apple(), try MarmotSender.apple())
-                let woken = stage.apns.subscribe(token: seed.token)
-                let connections = stage.sandbox.nostr.counters.connections
-                let instance = ["instance": name]
-                let before = try await running.metric(MarmotFloodTests.wraps, instance)
-                try running.relay.reload(stage.configuration(MarmotFloodTests.text(name, "formats: [seed]")))
-                await sender.publish(
-                    try sender.trigger([try sender.box(later.target, .pushV1)], .pushV1).wrap)
-                await sender.publish(
-                    try sender.trigger([try sender.box(seed.target, .seed)], .seed).wrap)
-                _ = try await woken.next("a delivery")
-                // Two of the publisher's own.
-                #expect(stage.sandbox.nostr.counters.connections == connections + 2)
-                // They are worked on side by side: the first one may still be.
-                try await running.until(MarmotFloodTests.wraps, instance, reaches: before + 2)
-                try running.relay.reload(stage.configuration())
-                let wokenLater = stage.apns.subscribe(token: later.token)
-                await sender.publish(
-                    try sender.trigger([try sender.box(later.target, .pushV1)], .pushV1).wrap)
-                _ = try await wokenLater.next("a delivery")
-                #expect(stage.apns.deliveries().filter { $0.token == later.token }.count == 1)
-            }
+        try await RelayStage.running(MarmotFloodTests.text(name)) { running in
+            let sender = try MarmotSender(running, name)
+            try await sender.ready(running, name)
+            let (seed, later) = (try MarmotSender.apple(), try MarmotSender.apple())
+            let woken = running.stage.apns.subscribe(token: seed.token)
+            let connections = running.stage.sandbox.nostr.counters.connections
+            let instance = ["instance": name]
+            let before = try await running.metric(MarmotFloodTests.wraps, instance)
+            try running.relay.reload(
+                running.stage.configuration(MarmotFloodTests.text(name, "formats: [seed]")))
+            await sender.publish(
+                try sender.trigger([try sender.box(later.target, .pushV1)], .pushV1).wrap)
+            await sender.publish(
+                try sender.trigger([try sender.box(seed.target, .seed)], .seed).wrap)
+            _ = try await woken.next("a delivery")
+            // Two of the publisher's own.
+            #expect(running.stage.sandbox.nostr.counters.connections == connections + 2)
+            // They are worked on side by side: the first one may still be.
+            try await running.until(MarmotFloodTests.wraps, instance, reaches: before + 2)
+            try running.relay.reload(running.stage.configuration())
+            let wokenLater = running.stage.apns.subscribe(token: later.token)
+            await sender.publish(
+                try sender.trigger([try sender.box(later.target, .pushV1)], .pushV1).wrap)
+            _ = try await wokenLater.next("a delivery")
+            #expect(running.stage.apns.deliveries().filter { $0.token == later.token }.count == 1)
         }
     }
 

@@ -337,20 +337,18 @@ struct OriginDoorTests {
     @Test("A poll that waits is answered when the server stops, and does not hold it")
     func stop() async throws {
         var answered: Task<Int, any Error>?
-        try await RelayStage.with(RunningOrigin.both()) { stage in
-            try await stage.run { relay in
-                let running = RunningOrigin(relay: relay, origin: relay)
-                let key = try await running.begin()
-                let opened = try await running.ask(
-                    RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
-                let queue = try #require(try JSONValue.parse(opened.body)["queue_id"]?.string)
-                answered = Task {
-                    try await running.ask(
-                        RunningOrigin.user, key, "GET", "/api/v1/events?queue_id=\(queue)&last_event_id=-1"
-                    ).status
-                }
-                try await asked(for: "a poll that waits") { try running.polls.waitingCount == 1 }
+        try await RelayStage.running(RunningOrigin.both()) { relay in
+            let running = RunningOrigin(relay: relay, origin: relay)
+            let key = try await running.begin()
+            let opened = try await running.ask(
+                RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
+            let queue = try #require(try JSONValue.parse(opened.body)["queue_id"]?.string)
+            answered = Task {
+                try await running.ask(
+                    RunningOrigin.user, key, "GET", "/api/v1/events?queue_id=\(queue)&last_event_id=-1"
+                ).status
             }
+            try await asked(for: "a poll that waits") { try running.polls.waitingCount == 1 }
         }
         #expect(try await answered?.value == 200)
     }

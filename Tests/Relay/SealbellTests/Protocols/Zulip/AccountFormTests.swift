@@ -108,8 +108,7 @@ struct AccountFormTests {
 
     @Test("A phone of each kind registers, is written to, is refused by its service, and comes back")
     func wholeWay() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 let server = try await relay.server()
                 let phones = [AccountPhone(.apns, 1 << 53 + 1), AccountPhone(.fcm, .min)]
                 var ids: [Int64] = []
@@ -120,8 +119,8 @@ struct AccountFormTests {
                     ids.append(try #require(answer.json["device_id"]?.int64))
                 }
                 let arrivals = [
-                    stage.apns.subscribe(token: phones[0].token),
-                    stage.fcm.subscribe(address: phones[1].token)
+                relay.stage.apns.subscribe(token: phones[0].token),
+                relay.stage.fcm.subscribe(address: phones[1].token)
                 ]
                 let sent = try await notify(
                     relay, server, [(ids[0], phones[0].seal("one")), (ids[1], phones[1].seal("two"))])
@@ -138,13 +137,11 @@ struct AccountFormTests {
                 try await relay.drained()
             }
         }
-    }
 
     @Test(
         "A phone that its service refuses is dead to its server, and the operator hears why; others are sent")
     func refused() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 let person = try Operator(relay)
                 let server = try await relay.server()
                 let realm = server.realm.uuid
@@ -163,7 +160,7 @@ struct AccountFormTests {
                 let first = try await notify(
                     relay, server, [(ids[0], phones[0].seal("0")), (ids[1], phones[1].seal("0"))])
                 #expect(first.apple == 2)
-                stage.apns.unregister(phones[0].token, since: World.live.now())
+            relay.stage.apns.unregister(phones[0].token, since: World.live.now())
                 let sent = try await notify(
                     relay, server, [(ids[0], phones[0].seal("a")), (ids[1], phones[1].seal("b"))])
                 #expect(sent.apple == 1)
@@ -186,12 +183,10 @@ struct AccountFormTests {
                 #expect(all.out.first?.hasPrefix("Forgotten: 1 device") == true)
             }
         }
-    }
 
     @Test("What is refused is refused in the form of its call: an old date, a foreign realm, a wrong method")
     func faults() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
+        try await RelayStage.running { relay in
                 let (server, other) = (try await relay.server(), try await relay.server("b.acme.example"))
                 let phone = AccountPhone(.fcm, 7)
                 let old = try phone.form(
@@ -209,7 +204,6 @@ struct AccountFormTests {
                 #expect(try await ask(relay, server, "GET", "//" + path.dropFirst(), nil).status == 200)
             }
         }
-    }
 
     // MARK: bad input
 
@@ -231,8 +225,7 @@ struct AccountFormTests {
 
     private func withBadScene(_ body: @escaping (BadScene) async throws -> Void) async throws {
         let watch = WatchedEngine.Watch()
-        try await RelayStage.with { stage in
-            try await stage.run(engine: { WatchedEngine($0, watch) }) { relay in
+        try await RelayStage.running(engine: { WatchedEngine($0, watch) }) { relay in
                 let server = try await relay.server()
                 let phone = AccountPhone(.apns, 7)
                 let form = try phone.form(realm: server.realm.uuid, bouncerKey: relay.bouncerKey)
@@ -242,11 +235,10 @@ struct AccountFormTests {
                 try await body(
                     BadScene(relay: relay, server: server, form: form, id: id, watch: watch))
                 // It serves on, as if nothing had been.
-                #expect(stage.apns.counters.received == 0)
+            #expect(relay.stage.apns.counters.received == 0)
                 #expect(try await notify(relay, server, [(id, phone.seal("a"))]).apple == 1)
             }
         }
-    }
 
     @Test("Bad input of a registration is refused by one error, and leaves the store as it is")
     func badRegistrations() async throws {

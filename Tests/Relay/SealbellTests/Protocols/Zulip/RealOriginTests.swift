@@ -34,55 +34,51 @@ struct RealOriginTests {
     func sound() async throws {
         let path = ZulipPath.notify.rawValue
         let aps = #"{"mutable-content":1,"alert":{"title":"New notification"},"sound":"default"}"#
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
-                let arrivals = stage.apns.subscribe(token: phone.token)
-                for path in [path, "/" + path, "///" + path] {
-                    let answer = try await post(
-                        relay, path, authorization(server), notify(server, phone, aps: #","aps":"# + aps))
-                    #expect(answer.status == 200, "\(path): \(answer.text)")
-                }
-                let delivery = try await arrivals.next("a delivery to the phone")
-                let arrived = try JSONValue.parse(delivery.body)
-                #expect(try arrived["aps"] == JSONValue.parse(Array(aps.utf8)))
-                let stranger = try await post(relay, "//api/v1/remotes/x", authorization(server), "{}")
-                #expect(stranger.status == 404 && stranger.text.contains("\"result\":\"error\""))
-                try await relay.drained()
+        try await RelayStage.running { relay in
+            let server = try await relay.server()
+            let phone = try await relay.phone(.apns, of: server)
+            let arrivals = relay.stage.apns.subscribe(token: phone.token)
+            for path in [path, "/" + path, "///" + path] {
+                let answer = try await post(
+                    relay, path, authorization(server), notify(server, phone, aps: #","aps":"# + aps))
+                #expect(answer.status == 200, "\(path): \(answer.text)")
             }
+            let delivery = try await arrivals.next("a delivery to the phone")
+            let arrived = try JSONValue.parse(delivery.body)
+            #expect(try arrived["aps"] == JSONValue.parse(Array(aps.utf8)))
+            let stranger = try await post(relay, "//api/v1/remotes/x", authorization(server), "{}")
+            #expect(stranger.status == 404 && stranger.text.contains("\"result\":\"error\""))
+            try await relay.drained()
         }
     }
 
     @Test("A leftover legacy row is told to be gone, and nothing of it stays or is said")
     func legacyRow() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
-                let server = try await relay.server()
-                let token = DemoApp.token(.fcm)
-                let body =
-                    #"{"user_id":7,"apns_payload":{"alert":"see you"},"android_devices":["\#(token)"],"#
-                    + #""apple_devices":["AB12"]}"#
-                let answer = try await post(
-                    relay, ZulipPath.legacyNotify.rawValue, authorization(server), body)
-                #expect(answer.status == 200)
-                let gone = try JSONValue.parse(answer.body)["deleted_devices"]
-                #expect(gone?["android_devices"]?[0]?.string == token)
-                #expect(gone?["apple_devices"]?[0]?.string == "AB12")
-                for path in [ZulipPath.legacyUnregister, .legacyUnregisterAll] {
-                    let form = "user_id=7&token=\(token)&token_kind=2"
-                    #expect(try await post(relay, path.rawValue, authorization(server), form).status == 200)
-                }
-                for path in [ZulipPath.legacyRegister, .legacyTest] {
-                    let refused = try await post(relay, path.rawValue, authorization(server), body)
-                    #expect(refused.status == 400 && refused.text.contains("BAD_REQUEST"))
-                }
-                #expect(try await relay.owed() == 0)
-                let metrics = try await relay.admin("/metrics").text
-                #expect(metrics.contains(#"note="zulip.legacy-answered""#))
-                for said in stage.log.all + [metrics] {
-                    #expect(!said.contains(token) && !said.contains("see you"))
-                }
+        try await RelayStage.running { relay in
+            let server = try await relay.server()
+            let token = DemoApp.token(.fcm)
+            let body =
+                #"{"user_id":7,"apns_payload":{"alert":"see you"},"android_devices":["\#(token)"],"#
+                + #""apple_devices":["AB12"]}"#
+            let answer = try await post(
+                relay, ZulipPath.legacyNotify.rawValue, authorization(server), body)
+            #expect(answer.status == 200)
+            let gone = try JSONValue.parse(answer.body)["deleted_devices"]
+            #expect(gone?["android_devices"]?[0]?.string == token)
+            #expect(gone?["apple_devices"]?[0]?.string == "AB12")
+            for path in [ZulipPath.legacyUnregister, .legacyUnregisterAll] {
+                let form = "user_id=7&token=\(token)&token_kind=2"
+                #expect(try await post(relay, path.rawValue, authorization(server), form).status == 200)
+            }
+            for path in [ZulipPath.legacyRegister, .legacyTest] {
+                let refused = try await post(relay, path.rawValue, authorization(server), body)
+                #expect(refused.status == 400 && refused.text.contains("BAD_REQUEST"))
+            }
+            #expect(try await relay.owed() == 0)
+            let metrics = try await relay.admin("/metrics").text
+            #expect(metrics.contains(#"note="zulip.legacy-answered""#))
+            for said in relay.stage.log.all + [metrics] {
+                #expect(!said.contains(token) && !said.contains("see you"))
             }
         }
     }
@@ -120,40 +116,36 @@ struct RealOriginTests {
 
     @Test("A server that is set up anew has its realms at once, as it has its host name")
     func setUpAnew() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
-                let old = try await relay.server()
-                let phone = try await relay.phone(.apns, of: old)
-                let done = try await post(
-                    relay, ZulipPath.deactivate.rawValue, authorization(old), "{}")
-                #expect(done.status == 200)
-                var new = DemoServer(old.host)
-                new.realm = old.realm
-                try await new.join(relay)
-                let answer = try await new.notify(DemoApp.message(1, "whose?"), [phone], relay)
-                #expect(answer.status == 200 && answer.dead == [phone.tokenID.text])
-                #expect(stage.apns.counters.received == 0)
-            }
+        try await RelayStage.running { relay in
+            let old = try await relay.server()
+            let phone = try await relay.phone(.apns, of: old)
+            let done = try await post(
+                relay, ZulipPath.deactivate.rawValue, authorization(old), "{}")
+            #expect(done.status == 200)
+            var new = DemoServer(old.host)
+            new.realm = old.realm
+            try await new.join(relay)
+            let answer = try await new.notify(DemoApp.message(1, "whose?"), [phone], relay)
+            #expect(answer.status == 200 && answer.dead == [phone.tokenID.text])
+            #expect(relay.stage.apns.counters.received == 0)
         }
     }
 
     @Test("A wrong method is a 405 as deployed: JSON that lists the others, the field, and no code")
     func methods() async throws {
-        try await RelayStage.with { stage in
-            try await stage.run { relay in
-                for (path, method, allowed) in [
-                    (ZulipPath.analyticsStatus, "POST", ["GET", "HEAD"]), (.notify, "GET", ["POST"]),
-                    (.signUp, "PUT", ["POST"])
-                ] {
-                    let answer = try await post(relay, path.rawValue, [], "{}", method)
-                    #expect(answer.status == 405)
-                    let list = allowed.map { "\"\($0)\"" }.joined(separator: ",")
-                    #expect(
-                        answer.text
-                            == #"{"result":"error","msg":"Method Not Allowed","allowed_methods":[\#(list)]}"#)
-                    let field = answer.headers.first { $0.name.lowercased() == "allow" }?.value
-                    #expect(field == allowed.joined(separator: ", "))
-                }
+        try await RelayStage.running { relay in
+            for (path, method, allowed) in [
+                (ZulipPath.analyticsStatus, "POST", ["GET", "HEAD"]), (.notify, "GET", ["POST"]),
+                (.signUp, "PUT", ["POST"])
+            ] {
+                let answer = try await post(relay, path.rawValue, [], "{}", method)
+                #expect(answer.status == 405)
+                let list = allowed.map { "\"\($0)\"" }.joined(separator: ",")
+                #expect(
+                    answer.text
+                        == #"{"result":"error","msg":"Method Not Allowed","allowed_methods":[\#(list)]}"#)
+                let field = answer.headers.first { $0.name.lowercased() == "allow" }?.value
+                #expect(field == allowed.joined(separator: ", "))
             }
         }
     }
@@ -169,20 +161,18 @@ struct RealOriginTests {
 
     @Test("An app's fallback is what its phones show where the server gives no aps")
     func fallback() async throws {
-        try await RelayStage.with(Self.text(voip: false)) { stage in
-            try await stage.run { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
-                let arrivals = stage.apns.subscribe(token: phone.token)
-                let answer = try await post(
-                    relay, ZulipPath.notify.rawValue, authorization(server), notify(server, phone, aps: ""))
-                #expect(answer.status == 200)
-                let delivery = try await arrivals.next("a delivery to the phone")
-                let expected =
-                    #"{"mutable-content":1,"alert":{"title":"Neue Nachricht"},"sound":"ping.caf"}"#
-                #expect(try JSONValue.parse(delivery.body)["aps"] == JSONValue.parse(Array(expected.utf8)))
-                try await relay.drained()
-            }
+        try await RelayStage.running(Self.text(voip: false)) { relay in
+            let server = try await relay.server()
+            let phone = try await relay.phone(.apns, of: server)
+            let arrivals = relay.stage.apns.subscribe(token: phone.token)
+            let answer = try await post(
+                relay, ZulipPath.notify.rawValue, authorization(server), notify(server, phone, aps: ""))
+            #expect(answer.status == 200)
+            let delivery = try await arrivals.next("a delivery to the phone")
+            let expected =
+                #"{"mutable-content":1,"alert":{"title":"Neue Nachricht"},"sound":"ping.caf"}"#
+            #expect(try JSONValue.parse(delivery.body)["aps"] == JSONValue.parse(Array(expected.utf8)))
+            try await relay.drained()
         }
     }
 
@@ -218,13 +208,11 @@ struct RealOriginTests {
         for asks in [true, false] {
             let text = RelayStage.text.replacing(
                 "sign_up: open", with: "sign_up: open, mx_lookup: \(asks)")
-            try await RelayStage.with(text) { stage in
-                try await stage.run { relay in
-                    let server = DemoServer("chat.acme.example", mail: mail)
-                    let answer = try await relay.ask(server.origin.signUp(hostname: server.host, mail: mail))
-                    // 503 where this machine has no name server to ask.
-                    #expect(asks ? [400, 503].contains(answer.status) : answer.status == 200)
-                }
+            try await RelayStage.running(text) { relay in
+                let server = DemoServer("chat.acme.example", mail: mail)
+                let answer = try await relay.ask(server.origin.signUp(hostname: server.host, mail: mail))
+                // 503 where this machine has no name server to ask.
+                #expect(asks ? [400, 503].contains(answer.status) : answer.status == 200)
             }
         }
     }
