@@ -53,8 +53,7 @@ struct AlertMonitorTests {
             try await stage.run(
                 engine: { FailingEngine($0, fault) }, spans: { $0.limits.renewEvery = .milliseconds(200) }
             ) { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 fault.set(settling: .unavailable)
                 #expect(try await server.notify(.test(time: 1), [phone], relay).status == 200)
                 try await told("raised", "store_failing", "", stage)
@@ -96,8 +95,7 @@ struct AlertMonitorTests {
                 #expect(lines("alert raised") == 0)
                 free.set(DiskSpace.low - 1)
                 try await told("raised", "disk_low", "", stage)
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 #expect(try await server.notify(.test(time: 1), [phone], relay).status == 200)
                 await set(DiskSpace.enough - 1)
                 #expect(lines("alert cleared") == 0)
@@ -127,8 +125,7 @@ struct AlertMonitorTests {
     @Test("A reload that mends a credential ends its lane's alert, once something is accepted")
     func mended() async throws {
         try await RelayStage.running { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+            let (server, phone) = try await relay.join(.apns)
             relay.stage.apns.revoke(keyID: "F6G7H8I9J0")
                 _ = try await server.notify(.test(time: 1), [phone], relay)
             try await told("raised", "lane_halted", "acme/apns/production", relay.stage)
@@ -153,8 +150,7 @@ struct AlertMonitorTests {
         try await RelayStage.with(text) { stage in
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run(spans: { $0.spans.zulipReply = .milliseconds(50) }) { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 _ = try await server.notify(.test(time: 1), [phone], relay)
             }
             // What it owes grows old while relays come and go; a clock is believed for six hours.

@@ -53,8 +53,7 @@ struct AlertReplayTests {
             try await AlertReceiver.with(stage) { receiver, hook in
                 let text = text(hook)
                 try await stage.run(text, spans: { $0.spans.zulipReply = .milliseconds(50) }) { relay in
-                    let server = try await relay.server()
-                    let phone = try await relay.phone(.apns, of: server)
+                    let (server, phone) = try await relay.join(.apns)
                     stage.apns.revoke(keyID: "F6G7H8I9J0")
                     stage.sandboxAPNs.revoke(keyID: "F6G7H8I9J0")
                     try await halt(server, phone, relay)
@@ -86,8 +85,7 @@ struct AlertReplayTests {
                 stage.sandbox.nostr.turn { $0.refusesEvents = .blocked }
                 var cast: (server: DemoServer, phone: DemoApp)?
                 try await stage.run(text, spans: quick) { relay in
-                    let server = try await relay.server()
-                    let phone = try await relay.phone(.apns, of: server)
+                    let (server, phone) = try await relay.join(.apns)
                     cast = (server, phone)
                     stage.apns.revoke(keyID: "F6G7H8I9J0")
                     stage.sandboxAPNs.revoke(keyID: "F6G7H8I9J0")

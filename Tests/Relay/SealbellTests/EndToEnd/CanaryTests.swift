@@ -89,8 +89,7 @@ struct CanaryTests {
             var phone: DemoApp?
             var server: DemoServer?
             try await stage.run { relay in
-                let joined = try await relay.server()
-                let made = try await relay.phone(.apns, of: joined)
+                let (joined, made) = try await relay.join(.apns)
                 _ = try await joined.notify(DemoApp.message(1, "settled"), [made], relay)
                 #expect(try await relay.owed() == 1)
                 (server, phone) = (joined, made)

@@ -76,8 +76,7 @@ struct ExpositionTests {
         try await RelayStage.with(MarmotTests.text()) { stage in
             let began = World.live.now()
             try await stage.run(spans: { $0.spans.zulipReply = .milliseconds(50) }) { relay in
-                let server = try await relay.server()
-                let apple = try await relay.phone(.apns, of: server)
+                let (server, apple) = try await relay.join(.apns)
                 let google = try await relay.phone(.fcm, of: server)
                 #expect(try await server.notify(.test(time: 1), [google], relay).status == 200)
                 let sender = try MarmotSender(relay)
@@ -133,8 +132,7 @@ struct ExpositionTests {
             let open = try #require(lane(before)?["connections"]?.int64)
             #expect(lane(before)?["state"]?.string == (open > 0 ? "open" : "untried"))
             #expect(before["origins"]?.int64 == 0)
-            let server = try await relay.server()
-            let phone = try await relay.phone(.apns, of: server)
+            let (server, phone) = try await relay.join(.apns)
             #expect(try await server.notify(.test(time: 1), [phone], relay).status == 200)
             try await relay.drained()
             let after = try await status()

@@ -119,8 +119,7 @@ struct FaultTests {
     @Test("A service that has fallen silent holds up its own pushes alone")
     func silence() async throws {
         try await RelayStage.running(spans: Self.answersSoon) { relay in
-            let server = try await relay.server()
-            let apple = try await relay.phone(.apns, of: server)
+            let (server, apple) = try await relay.join(.apns)
             let google = try await relay.phone(.fcm, of: server)
             relay.stage.apns.turnConnections {
                 $0.faults = [RequestFault(.neverAnswered, on: .every(1), isJudged: true)]

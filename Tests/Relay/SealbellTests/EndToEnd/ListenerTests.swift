@@ -64,8 +64,7 @@ struct ListenerTests {
     @Test("Where large bodies have taken all they may, small ones are taken, and an operator hears of it")
     func smallBodies() async throws {
         try await RelayStage.running(spans: { $0.spans.ingress.bufferedBytes = 4 << 20 }) { relay in
-            let server = try await relay.server()
-            let phone = try await relay.phone(.apns, of: server)
+            let (server, phone) = try await relay.join(.apns)
             let strangers = try await begin(12, at: relay, sending: 1 << 20) {
                 "X-Forwarded-For: 203.0.113.\($0)\r\n" + Self.credentials($0)
             }

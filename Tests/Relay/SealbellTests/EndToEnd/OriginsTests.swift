@@ -140,8 +140,7 @@ struct OriginsTests {
     func realms() async throws {
         try await RelayStage.running { relay in
                 let person = try Operator(relay)
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+            let (server, phone) = try await relay.join(.apns)
                 let realm = server.realm.uuid
                 let told = await person.run("why", "realm", realm)
                 #expect(told.status == .done && told.out.count == 3)
@@ -170,8 +169,7 @@ struct OriginsTests {
             var joined: (server: DemoServer, phone: DemoApp)?
             try await stage.run { relay in
                 try written(relay)
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 joined = (server, phone)
                 #expect(await operate(relay, "list").out.last?.contains("  default  ") == true)
                 #expect(try await server.notify(.test(time: 1), [phone], relay).status == 200)

@@ -73,8 +73,7 @@ struct PostgresRelayTests {
             var met: (DemoServer, DemoApp)?
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 met = (server, phone)
                 _ = try await server.notify(DemoApp.message(1, "owed"), [phone], relay)
                 #expect(try await relay.owed() == 1)
@@ -95,8 +94,7 @@ struct PostgresRelayTests {
         try await PostgresStage.with { here in
             let stage = here.stage
             try await stage.run { first in
-                let server = try await first.server()
-                let phone = try await first.phone(.apns, of: server)
+                let (server, phone) = try await first.join(.apns)
                 try await stage.run { second in
                     #expect(try await server.notify(DemoApp.message(1, "a"), [phone], second).apple == 1)
                     #expect(try await server.notify(DemoApp.message(2, "b"), [phone], first).apple == 1)
@@ -231,8 +229,7 @@ struct PostgresCopyTests {
             var met: (DemoServer, DemoApp)?
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 met = (server, phone)
                 for number in 1...3 {
                     _ = try await server.notify(DemoApp.message(Int64(number), "owed"), [phone], relay)

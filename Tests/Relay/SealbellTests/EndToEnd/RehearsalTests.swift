@@ -22,8 +22,7 @@ struct RehearsalTests {
             }
         }
         try await RelayStage.running(text, prepare: prepare) { relay in
-            let server = try await relay.server()
-            let phone = try await relay.phone(.apns, of: server)
+            let (server, phone) = try await relay.join(.apns)
             let robot = try await relay.phone(.fcm, of: server)
             let answer = try await server.notify(.test(time: 1), [phone, robot], relay)
             #expect(answer.apple == 1 && answer.android == 1)

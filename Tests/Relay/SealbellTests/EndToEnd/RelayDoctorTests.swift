@@ -26,8 +26,7 @@ struct RelayDoctorTests {
                 #expect(well.allSatisfy { $0.severity == .good && $0.area == .relay } && well.count == 2)
                 #expect(well[0].sentence.contains("version \(Release.version)"))
                 #expect(well[1].sentence.hasPrefix("None of 3 is halted"))
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 stage.apns.revoke(keyID: "F6G7H8I9J0")
                 _ = try await server.notify(.test(time: 1), [phone], relay)
                 var seen: [Finding] = []

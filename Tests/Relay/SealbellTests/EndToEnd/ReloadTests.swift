@@ -27,8 +27,7 @@ struct ReloadTests {
             let file = stage.state + "/sandbox/A1B2C3D4E5-BETABETABE.p8"
             try writeFile(file, Array(key.privateKeyPEM.utf8), replacing: true)
             try await stage.run { relay in
-                let server = try await relay.server()
-                let old = try await relay.phone(.apns, of: server)
+                let (server, old) = try await relay.join(.apns)
                 let phone = try DemoApp(.apns, relay.bouncerKey, bundle: "org.acme.beta")
                 #expect(try await server.register(phone, relay).status == 200)
                 // No app serves it yet: dropped, and not counted as sent.
@@ -53,8 +52,7 @@ struct ReloadTests {
     @Test("With a new key in the same file, what the old one was refused leaves")
     func newKey() async throws {
         try await RelayStage.running { relay in
-            let server = try await relay.server()
-            let phone = try await relay.phone(.apns, of: server)
+            let (server, phone) = try await relay.join(.apns)
             #expect(try await server.notify(.test(time: 1), [phone], relay).apple == 1)
             relay.stage.apns.revoke(keyID: "F6G7H8I9J0")
             let refused = try await server.notify(.test(time: 2), [phone], relay)
@@ -172,8 +170,7 @@ struct ReloadTests {
     @Test("What cannot come into force leaves everything as it was")
     func broken() async throws {
         try await RelayStage.running { relay in
-            let server = try await relay.server()
-            let phone = try await relay.phone(.apns, of: server)
+            let (server, phone) = try await relay.join(.apns)
             let broken = [
                 // The sandbox has no such key.
                 RelayStage.text.replacing("F6G7H8I9J0", with: "F6G7H8I9J1")

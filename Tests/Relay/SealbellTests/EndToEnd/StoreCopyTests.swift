@@ -256,8 +256,7 @@ struct StoreCopyTests {
             var server: DemoServer?
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run { relay in
-                let origin = try await relay.server()
-                let device = try await relay.phone(.apns, of: origin)
+                let (origin, device) = try await relay.join(.apns)
                 (server, phone) = (origin, device)
                 _ = try await origin.notify(DemoApp.message(1, "owed"), [device], relay)
                 #expect(try await relay.owed() == 1)
@@ -295,8 +294,7 @@ struct StoreCheckTests {
         try await RelayStage.with { stage in
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 _ = try await server.notify(DemoApp.message(1, "owed"), [phone], relay)
                 let beside = try await check(stage, "--all")
                 #expect(beside.status == .done, "\(beside.lines)")

@@ -46,8 +46,7 @@ struct StoreDoctorTests {
             try await stage.run { relay in
                 try RunFile(urls: relay.urls, ca: nil, publicKeys: [:], apps: [:]).write(state: stage.state)
                 #expect(findings(configuration).contains { $0.sentence == "Nothing is owed." })
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 _ = try await server.notify(DemoApp.message(1, "owed"), [phone], relay)
                 let seen = findings(configuration)
                 #expect(seen.allSatisfy { $0.severity == .good } && seen.count == 3)

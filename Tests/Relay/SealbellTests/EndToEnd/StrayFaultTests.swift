@@ -38,8 +38,7 @@ struct StrayFaultTests {
     func one(_ name: String, _ stray: StrayAnswer) async throws {
         try await RelayStage.with { stage in
             try await stage.run(spans: Self.answersSoon) { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 for id in 1...60 as ClosedRange<Int64> {
                     if id == 20 { stage.apns.turn { $0.strays = [stray] } }
                     let answer = try await server.notify(DemoApp.message(id, "m"), [phone], relay)
@@ -58,8 +57,7 @@ struct StrayFaultTests {
         try await RelayStage.with { stage in
             stage.fcm.turn { $0.tokenStrays = [.page(404, on: .next(1))] }
             try await stage.run(spans: Self.answersSoon) { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.fcm, of: server)
+                let (server, phone) = try await relay.join(.fcm)
                 for id in 1...60 as ClosedRange<Int64> {
                     if id == 20 { stage.fcm.turn { $0.strays = [.page(404, on: .next(1))] } }
                     #expect(
@@ -78,8 +76,7 @@ struct StrayFaultTests {
         try await RelayStage.with { stage in
             try stage.sandboxAPNs.bind(keyID: "F6G7H8I9J0", to: [.production])
             try await stage.run(spans: Self.answersSoon) { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 #expect(try await server.notify(DemoApp.message(1, "m"), [phone], relay).status == 200)
                 try await relay.drained()
                 stage.apns.turn { $0.learnsDevices = false }
@@ -108,8 +105,7 @@ struct StrayFaultTests {
                 status: 429, body: #"{"reason":"TooManyProviderTokenUpdates"}"#, on: .share(1))
             stage.apns.turn { $0.strays = [refusal] }
             try await stage.run(spans: Self.answersSoon) { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 for id in 1...40 as ClosedRange<Int64> {
                     #expect(
                         try await server.notify(DemoApp.message(id, "m"), [phone], relay).status == 200)

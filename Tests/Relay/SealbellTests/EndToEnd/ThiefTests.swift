@@ -42,8 +42,7 @@ struct ThiefTests {
             let token = DemoApp.token(.apns)
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server, token: token)
+                let (server, phone) = try await relay.join(.apns, token: token)
                 _ = try await relay.phone(.fcm, of: server)
                 let device = try HandmadeDevice()
                 #expect(try await relay.post("/cloud/devices", device.form(token)).status == 200)

@@ -38,8 +38,7 @@ struct TwoAddressTests {
                     let sent = await person.run("test-push", "--app", "acme", input: token)
                     #expect(sent.status == .done && sent.out.last?.contains("accepted") == true, "\(service)")
                 }
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 _ = try await server.notify(.test(time: 1), [phone], relay)
                 try await relay.drained()
             }

@@ -120,8 +120,7 @@ struct WayOfOnePushTests {
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run { relay in
                 let person = try Operator(relay)
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 _ = try await server.notify(DemoApp.message(1, "canary in the coal mine"), [phone], relay)
                 let id = try Self.onlyPush(stage)
                 let waiting = await person.run("why", id.text.uppercased())

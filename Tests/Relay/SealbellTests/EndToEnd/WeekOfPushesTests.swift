@@ -26,8 +26,7 @@ struct WeekOfPushesTests {
         try await RelayStage.with { stage in
             var cast: (server: DemoServer, phone: DemoApp)?
             try await stage.run { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 #expect(try await server.notify(.test(time: 1), [phone], relay).apple == 1)
                 try await relay.drained()
                 cast = (server, phone)
@@ -119,8 +118,7 @@ struct WeekOfPushesTests {
             var cast: (server: DemoServer, phone: DemoApp)?
             try await stage.run { relay in
                 let person = try Operator(relay)
-                let server = try await relay.server()
-                let phone = try await relay.phone(.fcm, of: server)
+                let (server, phone) = try await relay.join(.fcm)
                 cast = (server, phone)
                 stage.fcm.turn { $0.unavailableShare = 1 }
                 _ = try await server.notify(.test(time: 1), [phone], relay)
@@ -162,8 +160,7 @@ struct WeekOfPushesTests {
         try await RelayStage.with { stage in
             let off = RelayStage.text + "history: off\n"
             try await stage.run { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 #expect(try await server.notify(.test(time: 1), [phone], relay).apple == 1)
                 try await relay.drained()
             }

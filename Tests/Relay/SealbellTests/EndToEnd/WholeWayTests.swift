@@ -66,8 +66,7 @@ struct WholeWayTests {
         try await RelayStage.with { stage in
             stage.apns.turn { $0.learnsDevices = false }
             try await stage.run { relay in
-                let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
+                let (server, phone) = try await relay.join(.apns)
                 stage.sandboxAPNs.register(phone.token, as: APNsDevice(topics: ["org.acme.chat"]))
                 for id in 1...2 as ClosedRange<Int64> {
                     let answer = try await server.notify(DemoApp.message(id, "hi"), [phone], relay)
@@ -87,8 +86,7 @@ struct WholeWayTests {
     @Test("A device that is gone is named in the answer, once at the service and always to the server")
     func gone() async throws {
         try await RelayStage.running { relay in
-            let server = try await relay.server()
-            let phone = try await relay.phone(.apns, of: server)
+            let (server, phone) = try await relay.join(.apns)
             let other = try await relay.phone(.fcm, of: server)
             let phones = [phone, other]
             #expect(try await server.notify(.test(time: 1), phones, relay).dead.isEmpty)
@@ -109,8 +107,7 @@ struct WholeWayTests {
     @Test("A repeated call is answered as the first was, and sends nothing")
     func repeated() async throws {
         try await RelayStage.running { relay in
-            let server = try await relay.server()
-            let phone = try await relay.phone(.apns, of: server)
+            let (server, phone) = try await relay.join(.apns)
             let calls = try server.notify(phone.notification(.test(time: 1)), [phone])
             let call = try #require(calls.first)
             #expect(try await relay.ask(call).apple == 1)

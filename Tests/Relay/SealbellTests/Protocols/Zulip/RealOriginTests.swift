@@ -35,8 +35,7 @@ struct RealOriginTests {
         let path = ZulipPath.notify.rawValue
         let aps = #"{"mutable-content":1,"alert":{"title":"New notification"},"sound":"default"}"#
         try await RelayStage.running { relay in
-            let server = try await relay.server()
-            let phone = try await relay.phone(.apns, of: server)
+            let (server, phone) = try await relay.join(.apns)
             let arrivals = relay.stage.apns.subscribe(token: phone.token)
             for path in [path, "/" + path, "///" + path] {
                 let answer = try await post(
@@ -117,8 +116,7 @@ struct RealOriginTests {
     @Test("A server that is set up anew has its realms at once, as it has its host name")
     func setUpAnew() async throws {
         try await RelayStage.running { relay in
-            let old = try await relay.server()
-            let phone = try await relay.phone(.apns, of: old)
+            let (old, phone) = try await relay.join(.apns)
             let done = try await post(
                 relay, ZulipPath.deactivate.rawValue, authorization(old), "{}")
             #expect(done.status == 200)
@@ -162,8 +160,7 @@ struct RealOriginTests {
     @Test("An app's fallback is what its phones show where the server gives no aps")
     func fallback() async throws {
         try await RelayStage.running(Self.text(voip: false)) { relay in
-            let server = try await relay.server()
-            let phone = try await relay.phone(.apns, of: server)
+            let (server, phone) = try await relay.join(.apns)
             let arrivals = relay.stage.apns.subscribe(token: phone.token)
             let answer = try await post(
                 relay, ZulipPath.notify.rawValue, authorization(server), notify(server, phone, aps: ""))

@@ -98,6 +98,14 @@ extension RunningRelay {
         return server
     }
 
+    /// A server that has joined, and a phone that it has registered.
+    func join(
+        _ kind: TokenKind, token: String? = nil
+    ) async throws -> (server: DemoServer, phone: DemoApp) {
+        let server = try await server()
+        return (server, try await phone(kind, of: server, token: token))
+    }
+
     /// A phone that the server has registered.
     func phone(_ kind: TokenKind, of server: DemoServer, token: String? = nil) async throws -> DemoApp {
         let phone = try DemoApp(kind, bouncerKey, token: token)
