@@ -31,11 +31,9 @@ package struct WebSocketAddress: Sendable, Hashable {
         }
         let rest = url[mark.upperBound...]
         let authority = rest.prefix { $0 != "/" && $0 != "?" }
-        guard !authority.contains("@") else { throw refused }
-        let (name, tail, address) = try Self.host(authority)
-        host = name.lowercased()
-        literal = address
-        port = try Self.port(tail) ?? (isSecure ? 443 : 80)
+        guard let place = URLAuthority(authority, takesUnderscores: true) else { throw refused }
+        (host, literal) = (place.host, place.literal)
+        port = place.port ?? (isSecure ? 443 : 80)
         let path = rest[authority.endIndex...]
         target = path.isEmpty ? "/" : path.first == "?" ? "/" + path : String(path)
     }
@@ -51,46 +49,4 @@ package struct WebSocketAddress: Sendable, Hashable {
 
     /// This machine, by address or by the name that always stands for it (RFC 6761 §6.3).
     package var isLoopback: Bool { literal?.isLoopback ?? (host == "localhost") }
-
-    private static func host(
-        _ authority: Substring
-    ) throws(WebSocketError) -> (name: Substring, tail: Substring, literal: IPAddress?) {
-        let refused = WebSocketError(.malformedURL)
-        if authority.first == "[" {
-            guard let close = authority.firstIndex(of: "]") else { throw refused }
-            let name = authority[authority.index(after: authority.startIndex)..<close]
-            guard name.contains(":"), let address = IPAddress(name) else { throw refused }
-            return (name, authority[authority.index(after: close)...], address)
-        }
-        let name = authority.prefix { $0 != ":" }
-        let tail = authority[name.endIndex...]
-        if let address = IPAddress(name) { return (name, tail, address) }
-        guard isName(name) else { throw refused }
-        return (name, tail, nil)
-    }
-
-    /// A name whose last label begins with a letter: `127.1` and `0x7f.1` are addresses to some programs and
-    /// names to others.
-    private static func isName(_ text: Substring) -> Bool {
-        guard (1...253).contains(text.utf8.count) else { return false }
-        let labels = text.split(separator: ".", omittingEmptySubsequences: false)
-        for label in labels {
-            guard (1...63).contains(label.utf8.count), label.first != "-", label.last != "-",
-                label.utf8.allSatisfy({ isLetter($0) || isDigit($0) || $0 == 0x2D || $0 == 0x5F })
-            else { return false }
-        }
-        return labels.last?.utf8.first.map(isLetter) ?? false
-    }
-
-    private static func port(_ tail: Substring) throws(WebSocketError) -> Int? {
-        if tail.isEmpty { return nil }
-        let digits = tail.dropFirst()
-        guard tail.first == ":", (1...5).contains(digits.utf8.count), digits.utf8.allSatisfy(isDigit),
-            let port = Int(digits), (1...65535).contains(port)
-        else { throw WebSocketError(.malformedURL) }
-        return port
-    }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { 0x30...0x39 ~= byte }
-    private static func isLetter(_ byte: UInt8) -> Bool { 0x61...0x7A ~= byte | 0x20 }
 }

@@ -35,53 +35,9 @@ package struct WebAddress: Sendable, Hashable {
         else { throw WebError(.malformedURL) }
         let rest = url.dropFirst(scheme.utf8.count)
         let authority = rest.prefix { $0 != "/" && $0 != "?" }
-        guard !authority.contains("@") else { throw WebError(.malformedURL) }
-        let (name, tail, address) = try Self.host(authority)
-        port = try Self.port(tail) ?? standard
-        host = name.lowercased()
+        guard let place = URLAuthority(authority) else { throw WebError(.malformedURL) }
+        (host, literal) = (place.host, place.literal)
+        port = place.port ?? standard
         self.url = scheme + authority.lowercased() + rest[authority.endIndex...]
-        literal = address
     }
-
-    private static func host(
-        _ authority: Substring
-    ) throws(WebError) -> (name: Substring, tail: Substring, literal: IPAddress?) {
-        if authority.first == "[" {
-            guard let close = authority.firstIndex(of: "]") else { throw WebError(.malformedURL) }
-            let name = authority[authority.index(after: authority.startIndex)..<close]
-            guard let address = IPAddress(name), name.contains(":") else { throw WebError(.malformedURL) }
-            return (name, authority[authority.index(after: close)...], address)
-        }
-        let name = authority.prefix { $0 != ":" }
-        let tail = authority[name.endIndex...]
-        if let address = IPAddress(name) { return (name, tail, address) }
-        guard isName(name) else { throw WebError(.malformedURL) }
-        return (name, tail, nil)
-    }
-
-    /// A DNS name whose last label begins with a letter: `127.1` and `0x7f.1` are addresses to some programs
-    /// and names to others.
-    private static func isName(_ text: Substring) -> Bool {
-        guard (1...253).contains(text.utf8.count) else { return false }
-        let labels = text.split(separator: ".", omittingEmptySubsequences: false)
-        for label in labels {
-            guard (1...63).contains(label.utf8.count), label.first != "-", label.last != "-",
-                label.utf8.allSatisfy({ isLetter($0) || isDigit($0) || $0 == 0x2D })
-            else { return false }
-        }
-        guard let first = labels.last?.utf8.first else { return false }
-        return isLetter(first)
-    }
-
-    private static func port(_ tail: Substring) throws(WebError) -> Int? {
-        if tail.isEmpty { return nil }
-        let digits = tail.dropFirst()
-        guard tail.first == ":", (1...5).contains(digits.utf8.count), digits.utf8.allSatisfy(isDigit),
-            let port = Int(digits), (1...65535).contains(port)
-        else { throw WebError(.malformedURL) }
-        return port
-    }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { 0x30...0x39 ~= byte }
-    private static func isLetter(_ byte: UInt8) -> Bool { 0x61...0x7A ~= byte | 0x20 }
 }
