@@ -42,6 +42,9 @@ struct AddressFormTests {
     private static let instances = [ConfiguredName("chat")!, ConfiguredName("cloud")!]
     private static let lane = LaneName("acme/apns/production")!
     private static let token = "a1" + String(repeating: "b2", count: 31)
+    private let folder: TemporaryStore
+
+    init() throws { folder = try TemporaryStore() }
 
     /// A relay as the program opens it.
     private struct Relay {
@@ -122,8 +125,6 @@ struct AddressFormTests {
         "A thief of the database joins one phone's registrations at two instances by no column",
         arguments: FormBench.Kind.allCases)
     func thief(_ kind: FormBench.Kind) async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let bench = try await FormBench(kind, folder)
         let keys = AtRestKeys.generate(bench.clock.world(seed: 4))
         let relay = try await Self.relay(try await bench.open(1), keys, bench)
@@ -155,8 +156,6 @@ struct AddressFormTests {
 
     @Test("A push is sent under one name, by whoever sends it; one without a row under its own")
     func oneName() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let bench = try await FormBench(.memory, folder)
         let keys = AtRestKeys.generate(bench.clock.world(seed: 4))
         let first = try await Self.relay(try await bench.open(1), keys, bench)
@@ -176,8 +175,6 @@ struct AddressFormTests {
         "The same phone stays the same with each renewal; another token ends what was owed to it",
         arguments: FormBench.Kind.allCases)
     func renewed(_ kind: FormBench.Kind) async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let bench = try await FormBench(kind, folder)
         let keys = AtRestKeys.generate(bench.clock.world(seed: 4))
         let relay = try await Self.relay(try await bench.open(1), keys, bench)
@@ -202,8 +199,6 @@ struct AddressFormTests {
 
     @Test("The size of a registration does not tell Apple's device from Google's")
     func sizes() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let bench = try await FormBench(.memory, folder)
         let keys = AtRestKeys.generate(bench.clock.world(seed: 4))
         let relay = try await Self.relay(try await bench.open(1), keys, bench)

@@ -11,6 +11,10 @@ import Testing
 @Suite("What stands aside", .timeLimit(.minutes(30)))
 struct AsideTests {
     private static let owner = OwnerID(Digest16(high: 5, low: 5))
+    private let folder: TemporaryStore
+    private let clock = ManualClock()
+
+    init() throws { folder = try TemporaryStore() }
 
     private static func record(_ number: UInt64, _ now: UnixTime) -> StoredRecord {
         StoredRecord(
@@ -28,9 +32,6 @@ struct AsideTests {
         "A record whose space is no text of ours is set aside once",
         arguments: ["CAST(x'ff00fe' AS TEXT)", "printf('%.*c', 400, 'é')"])
     func once(_ space: String) async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
-        let clock = ManualClock()
         let (now, spy) = (clock.now, LogSpy())
         let store = try SQLiteStore(
             path: folder.path, owner: Self.owner, world: clock.world(seed: 1), journal: spy.journal)
@@ -52,9 +53,6 @@ struct AsideTests {
 
     @Test("A record that is met while another is set aside is set aside too")
     func together() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
-        let clock = ManualClock()
         let now = clock.now
         // A push that cannot be read is told between the commit and the answers to it: then the second record
         // is met.
@@ -84,9 +82,6 @@ struct AsideTests {
 
     @Test("Pushes that cannot be read are set aside a few at a time, and those behind them come")
     func bounded() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
-        let clock = ManualClock()
         let now = clock.now
         var limits = SQLiteLimits()
         limits.unreadableAtOnce = 3
@@ -128,9 +123,6 @@ struct AsideTests {
 
     @Test("A push whose custody was changed does not stand aside for ever, in SQLite")
     func sqliteCustody() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
-        let clock = ManualClock()
         let store = try SQLiteStore(path: folder.path, owner: Self.owner, world: clock.world(seed: 1))
         try await Self.end(store, clock.now) { sql in
             try await store.maintain { _, db in try db.execute(sql: sql) }
@@ -166,9 +158,6 @@ struct AsideTests {
 
     @Test("Numbers at the end of their range leave enough for what comes")
     func numbers() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
-        let clock = ManualClock()
         let now = clock.now
         var store = try SQLiteStore(path: folder.path, owner: Self.owner, world: clock.world(seed: 1))
         try await RowFuzz.fill(store, now)
@@ -203,9 +192,6 @@ struct AsideTests {
 
     @Test("Pushes are found beside ids that say another time")
     func known() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
-        let clock = ManualClock()
         let now = clock.now
         let store = try SQLiteStore(path: folder.path, owner: Self.owner, world: clock.world(seed: 1))
         let pushes = (0..<200 as Range<UInt64>).map { number in
@@ -228,8 +214,6 @@ struct AsideTests {
 
     @Test("A last time that no clock wrote is none", arguments: [8, 7, 0])
     func lastTime(_ bytes: Int) async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let database = try await PostgresDatabase()
         let now = database.clock.now
         let world = database.clock.world(seed: 1)

@@ -10,6 +10,9 @@ import Testing
 struct AtRestTests {
     private static let canary = Array("canary-4711-in-the-coal-mine".utf8)
     private static let owner = OwnerID(Digest16(high: 3, low: 3))
+    private let folder: TemporaryStore
+
+    init() throws { folder = try TemporaryStore() }
 
     private func record(_ space: Space) -> Record {
         Record(
@@ -19,8 +22,6 @@ struct AtRestTests {
 
     @Test("another key file is refused, and a rotated one opens what the old one sealed")
     func keys() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let world = ManualClock().world(seed: 7)
         let engine = try SQLiteStore(path: folder.path, owner: Self.owner, world: world)
         let keys = AtRestKeys.generate(world)
@@ -44,8 +45,6 @@ struct AtRestTests {
 
     @Test("no file holds a name or a body, and after forgetting none holds the sealed bytes")
     func canaries() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let world = ManualClock().world(seed: 8)
         let engine = try SQLiteStore(path: folder.path, owner: Self.owner, world: world)
         let store = try await SealedStore(engine: engine, keys: AtRestKeys.generate(world), world: world)
@@ -157,8 +156,6 @@ struct AtRestTests {
 
     @Test("a store that is open is refused to a second opener")
     func lock() throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let world = ManualClock().world(seed: 9)
         let engine = try SQLiteStore(path: folder.path, owner: Self.owner, world: world)
         #expect(throws: StoreError(.inUse)) {

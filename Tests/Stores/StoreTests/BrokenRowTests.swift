@@ -37,6 +37,10 @@ struct BrokenRowTests {
     private static let lane = LaneName("acme/fcm/production")!
     private static let instance = ConfiguredName("main")!
     private static let space = Space(core: "broken")
+    private let folder: TemporaryStore
+    private let clock = ManualClock()
+
+    init() throws { folder = try TemporaryStore() }
 
     private static func accept(_ numbers: Range<Int>, _ store: SealedStore, _ clock: ManualClock) async throws
     {
@@ -71,7 +75,6 @@ struct BrokenRowTests {
 
     @Test("pushes beside one that does not open are given out, though the store fails behind the claim")
     func stranded() async throws {
-        let clock = ManualClock()
         let world = clock.world(seed: 3)
         let memory = MemoryStore(owner: Self.owner, clock: world.now)
         let engine = FaultyEngine(memory)
@@ -118,8 +121,6 @@ struct BrokenRowTests {
 
     @Test("A row that was changed under the relay is broken, whoever's it is")
     func changedBelow() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let world = ManualClock().world(seed: 9)
         let engine = try SQLiteStore(path: folder.path, owner: Self.owner, world: world)
         let store = try await SealedStore(engine: engine, keys: AtRestKeys.generate(world), world: world)
@@ -149,9 +150,6 @@ struct BrokenRowTests {
 
     @Test("columns that cannot be what was written put one row aside, in a file that opens all the same")
     func columns() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
-        let clock = ManualClock()
         let world = clock.world(seed: 4)
         let keys = AtRestKeys.generate(world)
         var engine = try SQLiteStore(path: folder.path, owner: Self.owner, world: world)
@@ -174,7 +172,6 @@ struct BrokenRowTests {
 
     @Test("a record that does not open is none, whichever of its bytes was changed; the others are found")
     func records() async throws {
-        let clock = ManualClock()
         let world = clock.world(seed: 5)
         let engine = MemoryStore(owner: Self.owner, clock: world.now)
         let store = try await SealedStore(engine: engine, keys: AtRestKeys.generate(world), world: world)

@@ -8,10 +8,12 @@ import Testing
 
 @Suite("What a fault in a batch costs", .timeLimit(.minutes(30)))
 struct CommitQueueTests {
+    private let bench: QueueRig
+
+    init() throws { bench = try QueueRig() }
+
     @Test("A job that fails undoes itself alone; its neighbours share one commit", arguments: [0, 57, 99])
     func oneFault(at faulty: Int) async throws {
-        let bench = try QueueRig()
-        defer { bench.folder.remove() }
         let outcomes = try await bench.together(100) { number, db in
             try QueueRig.write(number, db)
             if number == faulty { throw SQLFault(code: 1) }
@@ -24,8 +26,6 @@ struct CommitQueueTests {
 
     @Test("However many fail, the rest costs one commit")
     func manyFaults() async throws {
-        let bench = try QueueRig()
-        defer { bench.folder.remove() }
         let outcomes = try await bench.together(200) { number, db in
             try QueueRig.write(number, db)
             if number % 2 == 0 { throw StoreError(.corrupt) }
@@ -37,8 +37,6 @@ struct CommitQueueTests {
 
     @Test("A batch without a fault is one commit")
     func noFault() async throws {
-        let bench = try QueueRig()
-        defer { bench.folder.remove() }
         let outcomes = try await bench.together(100) { try QueueRig.write($0, $1) }
         #expect(outcomes.values.allSatisfy { $0 == nil })
         #expect(bench.commits == 1)
@@ -46,8 +44,6 @@ struct CommitQueueTests {
 
     @Test("A fault that ends the whole transaction, as a full disk does, costs one round and nobody's write")
     func torn() async throws {
-        let bench = try QueueRig()
-        defer { bench.folder.remove() }
         let outcomes = try await bench.together(50) { number, db in
             try QueueRig.write(number, db)
             if number == 20 {
@@ -62,8 +58,6 @@ struct CommitQueueTests {
 
     @Test("When everything ends the transaction, everything fails after a bounded number of rounds")
     func allTorn() async throws {
-        let bench = try QueueRig()
-        defer { bench.folder.remove() }
         let runs = Mutex(0)
         let outcomes = try await bench.together(50) { number, db in
             runs.withLock { $0 += 1 }
@@ -81,8 +75,6 @@ struct CommitQueueTests {
 
     @Test("Bulk work shares no commit with other bulk work, and none of the small waits for more than one")
     func bulk() async throws {
-        let bench = try QueueRig()
-        defer { bench.folder.remove() }
         let order = Mutex<[Int]>([])
         // Every fourth is bulk: 0, 4, 8, 12, 16.
         _ = try await bench.together(20, size: { $0 % 4 == 0 ? .bulk : .small }) { number, _, db in
@@ -95,8 +87,6 @@ struct CommitQueueTests {
 
     @Test("What a failed neighbour did to the counters and the marks is taken back with its rows")
     func memory() async throws {
-        let bench = try QueueRig()
-        defer { bench.folder.remove() }
         let clock = ManualClock()
         let mark = Digest16(high: 3, low: 4)
         let place = Mutex<MarkIndex.Place?>(.owed(row: 7))
@@ -120,10 +110,12 @@ struct CommitQueueTests {
 
 @Suite("Finds and commits share a connection", .timeLimit(.minutes(30)))
 struct FindQueueTests {
+    private let bench: QueueRig
+
+    init() throws { bench = try QueueRig() }
+
     @Test("A find of many keys is read beside the writer: it holds up nobody, and sees one commit's rows")
     func many() async throws {
-        let bench = try QueueRig()
-        defer { bench.folder.remove() }
         let places: [UInt64] = [0, 127, 128, 999]
         _ = try await bench.together(places.count) { number, db in
             try SQLiteRecords.insert(bench.record(places[number]), revision: Int64(number) + 1, db)
@@ -136,8 +128,6 @@ struct FindQueueTests {
     @Test(
         "What one find asks for is read in one piece: no commit goes between", arguments: [2, 128, 129, 600])
     func oneMoment(_ count: Int) async throws {
-        let bench = try QueueRig()
-        defer { bench.folder.remove() }
         let keys = (0..<UInt64(count)).map { Digest16(high: $0, low: 7) }
         try await bench.write(keys, version: 1)
         // A commit of all rows waits behind each find, and is made as soon as it can be.

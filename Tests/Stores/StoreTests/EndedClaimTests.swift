@@ -32,6 +32,7 @@ struct EndedClaimTests {
     private static let instance = ConfiguredName("main")!
     private static let space = Space(core: "device")
     private static let key = RecordKey(space, Secret("phone".utf8))
+    private let clock = ManualClock()
 
     /// How a registration ends, or becomes another's.
     enum End: CaseIterable, Sendable {
@@ -80,7 +81,6 @@ struct EndedClaimTests {
 
     @Test("Claimed while it ended", arguments: End.allCases)
     func meanwhile(_ end: End) async throws {
-        let clock = ManualClock()
         let world = clock.world(seed: 6)
         let keys = AtRestKeys.generate(world)
         let engine = InterruptedEngine(
@@ -103,7 +103,6 @@ struct EndedClaimTests {
     func afterwards(_ end: End) async throws {
         let folder = try TemporaryStore()
         defer { folder.remove() }
-        let clock = ManualClock()
         let world = clock.world(seed: 7)
         let keys = AtRestKeys.generate(world)
         // In its memory, where nobody else looks before they are taken over.

@@ -8,9 +8,10 @@ import Testing
 
 @Suite("Engines keep the same rules", .timeLimit(.minutes(30)))
 struct EngineConformanceTests {
+    private let clock = ManualClock()
+
     @Test("memory", arguments: EngineConformance.all)
     func memory(_ rule: ConformanceCase) async throws {
-        let clock = ManualClock()
         let share = AppShare()
         let shared = MemoryStore.Shared(rows: EngineConformance.rowBound, share: share)
         let start = clock.now
@@ -26,7 +27,6 @@ struct EngineConformanceTests {
     func sqlite(_ rule: ConformanceCase) async throws {
         let folder = try TemporaryStore()
         defer { folder.remove() }
-        let clock = ManualClock()
         let path = folder.path
         let share = AppShare()
         let open: @Sendable (OwnerID) throws -> SQLiteStore = { owner in

@@ -8,6 +8,9 @@ import Testing
 @Suite("A look into a store from outside", .timeLimit(.minutes(30)))
 struct InspectionTests {
     private static let owner = OwnerID(Digest16(high: 5, low: 5))
+    private let folder: TemporaryStore
+
+    init() throws { folder = try TemporaryStore() }
 
     private func push(_ number: UInt64, at time: UnixTime) -> StoredPush {
         StoredPush(
@@ -19,8 +22,6 @@ struct InspectionTests {
 
     @Test("It sees what an owner has just committed, and counts rows, bytes, lanes and the oldest")
     func sees() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let world = ManualClock().world(seed: 7)
         let engine = try SQLiteStore(path: folder.path, owner: Self.owner, world: world)
         let keys = AtRestKeys.generate(world)
@@ -52,8 +53,6 @@ struct InspectionTests {
 
     @Test("Counting and checking end with the span that they are given")
     func bounded() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let world = ManualClock().world(seed: 7)
         let engine = try SQLiteStore(path: folder.path, owner: Self.owner, world: world)
         let first = UnixTime(seconds: 1_800_000_000)
@@ -68,8 +67,6 @@ struct InspectionTests {
 
     @Test("A file that is not there, and one that is no database, are told apart")
     func absent() throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         func look(_ path: String) throws -> SQLiteInspection {
             try SQLiteInspection.look(at: path, within: .seconds(60), World.live.instant)
         }

@@ -10,6 +10,8 @@ import Testing
 
 @Suite("What became of a registration's pushes is kept for a week", .timeLimit(.minutes(30)))
 struct RegistrationHistoryTests {
+    private let clock = ManualClock()
+
     enum Kind: CaseIterable, Sendable { case memory, sqlite, postgres }
 
     private static let space = Space(core: "device")
@@ -187,7 +189,6 @@ struct RegistrationHistoryTests {
 
     @Test("A rotation seals it anew, and its row says neither word nor count")
     func rotated() async throws {
-        let clock = ManualClock()
         let world = clock.world(seed: 3)
         let folder = try TemporaryStore()
         defer { folder.remove() }
@@ -236,7 +237,6 @@ struct RegistrationHistoryTests {
         arguments: [1, -1], [1, 30])
     func wrongClock(_ side: Int, _ times: Int) async throws {
         let skew = Duration.seconds(side * 3 * 365 * 86_400)
-        let clock = ManualClock()
         let keys = AtRestKeys.generate(clock.world(seed: 3))
         let shared = MemoryStore.Shared(rows: 1_000)
         func store(_ number: UInt64, _ world: World) async throws -> SealedStore {
@@ -271,7 +271,6 @@ struct RegistrationHistoryTests {
 
     @Test("A registration that a relay whose clock is years ahead has ended is one that ended now")
     func endedAhead() async throws {
-        let clock = ManualClock()
         let keys = AtRestKeys.generate(clock.world(seed: 3))
         let shared = MemoryStore.Shared(rows: 1_000)
         func engine(_ number: UInt64) -> MemoryStore {

@@ -10,6 +10,9 @@ import Testing
 struct SQLiteSlotTests {
     private static let owner = OwnerID(Digest16(high: 3, low: 3))
     private let world = ManualClock().world(seed: 3)
+    private let folder: TemporaryStore
+
+    init() throws { folder = try TemporaryStore() }
 
     private func record(_ key: Digest16, _ number: UInt64) -> StoredRecord {
         StoredRecord(
@@ -49,8 +52,6 @@ struct SQLiteSlotTests {
 
     @Test("A file of the first step keeps every record, seen before and after its relay has opened it")
     func older() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         var random = SeededRandom(seed: 5)
         let records = (1...1_000 as ClosedRange<UInt64>).map { number in
             record(Digest16(high: random.next(), low: random.next()), number)
@@ -73,8 +74,6 @@ struct SQLiteSlotTests {
 
     @Test("With all its slots taken by others a record is refused, and nothing is changed")
     func full() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let engine = try SQLiteStore(path: folder.path, owner: Self.owner, world: world)
         let now = world.now()
         let keys = (0...16 as ClosedRange<UInt64>).map { Digest16(high: 7, low: $0) }

@@ -11,6 +11,7 @@ import Testing
 struct SightTests {
     private static let owner = OwnerID(Digest16(high: 5, low: 5))
     private static let space = Space(core: "sight")
+    private let clock = ManualClock()
 
     private static func key(_ number: Int) -> RecordKey { RecordKey(space, Secret("name \(number)".utf8)) }
 
@@ -51,7 +52,6 @@ struct SightTests {
         "Whatever becomes of one of them, nothing is concluded any more",
         arguments: ["written", "written the same", "expired", "deleted", "changed beneath"])
     func changes(_ what: String) async throws {
-        let clock = ManualClock()
         let (store, engine, sights) = try await Self.stage(clock)
         switch what {
         case "written": _ = try await store.apply([.put(Self.record(2, "more"), if: .any)])
@@ -69,7 +69,6 @@ struct SightTests {
 
     @Test("What has ended by time is not concluded from")
     func ended() async throws {
-        let clock = ManualClock()
         let (store, _, sights) = try await Self.stage(clock, expires: clock.now + .seconds(60))
         #expect(try await store.find([Self.key(3)], while: sights) != nil)
         clock.advance(by: .seconds(61))

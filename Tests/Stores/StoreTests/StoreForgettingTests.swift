@@ -51,6 +51,10 @@ private final class Yard: Sendable {
 struct StoreForgettingTests {
     private static let owner = OwnerID(Digest16(high: 3, low: 3))
     private static let lanes = ["acme/apns/production", "acme/fcm/production"]
+    private let folder: TemporaryStore
+    private let clock = ManualClock()
+
+    init() throws { folder = try TemporaryStore() }
 
     /// As sealed bytes are: random. One in twenty is longer than a page.
     private static func body(_ random: inout SeededRandom) -> [UInt8] {
@@ -171,9 +175,6 @@ struct StoreForgettingTests {
 
     @Test("Of twenty thousand pushes and records under load no piece is left, but of those that still stand")
     func load() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
-        let clock = ManualClock()
         let now = clock.now
         let engine = try SQLiteStore(path: folder.path, owner: Self.owner, world: clock.world(seed: 1))
         let yard = Yard()
@@ -210,9 +211,6 @@ struct StoreForgettingTests {
         "A reader of another program delays forgetting and nothing else, and the log is emptied once it is gone"
     )
     func foreignReader() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
-        let clock = ManualClock()
         let engine = try SQLiteStore(path: folder.path, owner: Self.owner, world: clock.world(seed: 1))
         var random = SeededRandom(seed: 4)
         let (key, body) = (Self.digest(&random), Self.body(&random))
@@ -265,7 +263,6 @@ struct StoreForgettingTests {
             first.remove()
             second.remove()
         }
-        let clock = ManualClock()
         var random = SeededRandom(seed: 5)
         var remains = Remains()
         let engine = try SQLiteStore(path: first.path, owner: Self.owner, world: clock.world(seed: 1))

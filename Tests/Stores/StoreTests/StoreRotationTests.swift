@@ -11,6 +11,11 @@ struct StoreRotationTests {
     private static let owner = OwnerID(Digest16(high: 4, low: 4))
     private static let space = Space(core: "rotation")
     private static let instance = ConfiguredName("main")!
+    private let folder: TemporaryStore
+    private let clock = ManualClock()
+
+    init() throws { folder = try TemporaryStore() }
+
     private static let lane = LaneName(
         app: ConfiguredName("acme")!, service: .apns, environment: .production)
 
@@ -63,8 +68,6 @@ struct StoreRotationTests {
 
     @Test("under writes: no write is lost, everything is sealed anew, and the old key may go")
     func underWrites() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let world = World.live
         let engine = try SQLiteStore(path: folder.path, owner: Self.owner, world: world)
         let keys = AtRestKeys.generate(world)
@@ -122,8 +125,6 @@ struct StoreRotationTests {
 
     @Test("a crash in the middle: the next start goes on, and does nothing twice")
     func crash() async throws {
-        let folder = try TemporaryStore()
-        defer { folder.remove() }
         let world = World.live
         let keys = AtRestKeys.generate(world)
         let rotated = try #require(keys.rotated(world))
@@ -172,7 +173,6 @@ struct StoreRotationTests {
 
     @Test("two relays: none seals with a key before both hold it, and one alone seals anew")
     func twoRelays() async throws {
-        let clock = ManualClock()
         let world = clock.world(seed: 4)
         let shared = MemoryStore.Shared()
         let keys = AtRestKeys.generate(world)
@@ -216,7 +216,6 @@ struct StoreRotationTests {
 
     @Test("two files with two keys of one number: neither is used")
     func twoFiles() async throws {
-        let clock = ManualClock()
         let world = clock.world(seed: 5)
         let shared = MemoryStore.Shared()
         let keys = AtRestKeys.generate(world)
@@ -236,7 +235,6 @@ struct StoreRotationTests {
 
     @Test("an owed push under a key that the file does not have waits, and is sent once the key is there")
     func unknownKey() async throws {
-        let clock = ManualClock()
         let world = clock.world(seed: 6)
         let shared = MemoryStore.Shared()
         let keys = AtRestKeys.generate(world)
