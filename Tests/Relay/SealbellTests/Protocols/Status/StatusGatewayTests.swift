@@ -198,15 +198,13 @@ struct StatusGatewayTests {
             let text = withApps ? RelayStage.status(keys) : RelayStage.statusWithoutApps(gorush: gorush.port)
             try await RelayStage.running(text, spans: spans) { relay in
                 try await relay.listens()
-                try await StatusMember.with(relay.stage, service) { bob in
-                    try await StatusMember.with(relay.stage) { alice in
+                try await StatusMember.two(relay.stage, service) { bob, alice in
                         try await bob.register(at: [try relay.statusKey()])
                         try await body(relay, gorush, bob, alice)
                     }
                 }
             }
         }
-    }
 
     @Test("A request becomes one call as deployed servers make it, and is owed nowhere")
     func taken() async throws {

@@ -63,26 +63,24 @@ struct StatusPrivacyTests {
     @Test("Equal messages look different to a push service, and short ones have one size")
     func sizes() async throws {
         try await RelayStage.statusRelay { relay in
-            try await StatusMember.with(relay.stage) { bob in
-                try await StatusMember.with(relay.stage) { alice in
-                    let arrivals = relay.stage.apns.subscribe(token: bob.token)
-                    try await bob.register(at: [try relay.statusKey()])
-                    var bodies: [[UInt8]] = []
-                    for text in ["yes", "yes", String(repeating: "a", count: 60)] {
-                        #expect(try await alice.tell(bob.point, text) == .delivered)
-                        let delivery = try await arrivals.next("a push")
-                        #expect(try bob.text(delivery) == text)
-                        bodies.append(delivery.body)
-                    }
-                    #expect(Set(bodies).count == 3)
-                    #expect(Set(bodies.map(\.count)).count == 1)
-                    let names = [
-                        Canary("contact id", StatusHash.contactID(alice.point).reveal { Array($0) }),
-                        Canary("key", Array(alice.point.compressed.dropFirst()))
-                    ]
-                    for body in bodies {
-                        for name in names { #expect(!name.isIn(Data(body)), "\(name.name)") }
-                    }
+            try await StatusMember.two(relay.stage) { bob, alice in
+                let arrivals = relay.stage.apns.subscribe(token: bob.token)
+                try await bob.register(at: [try relay.statusKey()])
+                var bodies: [[UInt8]] = []
+                for text in ["yes", "yes", String(repeating: "a", count: 60)] {
+                    #expect(try await alice.tell(bob.point, text) == .delivered)
+                    let delivery = try await arrivals.next("a push")
+                    #expect(try bob.text(delivery) == text)
+                    bodies.append(delivery.body)
+                }
+                #expect(Set(bodies).count == 3)
+                #expect(Set(bodies.map(\.count)).count == 1)
+                let names = [
+                    Canary("contact id", StatusHash.contactID(alice.point).reveal { Array($0) }),
+                    Canary("key", Array(alice.point.compressed.dropFirst()))
+                ]
+                for body in bodies {
+                    for name in names { #expect(!name.isIn(Data(body)), "\(name.name)") }
                 }
             }
         }

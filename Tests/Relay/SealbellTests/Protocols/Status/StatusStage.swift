@@ -141,6 +141,14 @@ final class StatusMember {
         }
     }
 
+    /// The same of two members, the second of whom has an iPhone.
+    static func two(
+        _ stage: RelayStage, _ service: DeviceToken.Service = .apns,
+        _ body: (StatusMember, StatusMember) async throws -> Void
+    ) async throws {
+        try await with(stage, service) { one in try await with(stage) { try await body(one, $0) } }
+    }
+
     /// Registers at servers, until each has answered or `isEnough`.
     @discardableResult
     func register(

@@ -57,13 +57,11 @@ struct StatusStrangerTests {
             try await asked(for: "all of the answer") {
                 try await relay.status("waku")?["published"]?.int64 ?? 0 >= 5
             }
-            try await StatusMember.with(relay.stage) { bob in
-                try await StatusMember.with(relay.stage) { alice in
-                    let arrivals = relay.stage.apns.subscribe(token: bob.token)
-                    try await bob.register(at: [server])
-                    #expect(try await alice.tell(bob.point, "still there") == .delivered)
-                    #expect(try bob.text(try await arrivals.next("a push")) == "still there")
-                }
+            try await StatusMember.two(relay.stage) { bob, alice in
+                let arrivals = relay.stage.apns.subscribe(token: bob.token)
+                try await bob.register(at: [server])
+                #expect(try await alice.tell(bob.point, "still there") == .delivered)
+                #expect(try bob.text(try await arrivals.next("a push")) == "still there")
             }
         }
     }

@@ -20,8 +20,7 @@ struct StatusTests {
         try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
             try await StatusMember.with(relay.stage, .apns) { bob in
-                try await StatusMember.with(relay.stage, .fcm) { carol in
-                    try await StatusMember.with(relay.stage) { alice in
+                try await StatusMember.two(relay.stage, .fcm) { carol, alice in
                         let apple = relay.stage.apns.subscribe(token: bob.token)
                         let google = relay.stage.fcm.subscribe(address: carol.token)
                         #expect(try await bob.register(at: [server]) == [.registered(server)])
@@ -44,7 +43,6 @@ struct StatusTests {
                 }
             }
         }
-    }
 
     @Test("Without a contact code the server is asked, on the person's topic, and answers once it is known")
     func query() async throws {
@@ -71,8 +69,7 @@ struct StatusTests {
     func leaving() async throws {
         try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
-            try await StatusMember.with(relay.stage) { bob in
-                try await StatusMember.with(relay.stage) { alice in
+            try await StatusMember.two(relay.stage) { bob, alice in
                     let arrivals = relay.stage.apns.subscribe(token: bob.token)
                     try await bob.register(at: [server])
                     #expect(try await alice.tell(bob.point, "one") == .delivered)
@@ -91,14 +88,12 @@ struct StatusTests {
                 }
             }
         }
-    }
 
     @Test("A token that Apple calls dead ends the registration, and the sender hears so at once")
     func deadToken() async throws {
         try await RelayStage.statusRelay { relay in
             let (server, apns) = (try relay.statusKey(), relay.stage.apns)
-            try await StatusMember.with(relay.stage) { bob in
-                try await StatusMember.with(relay.stage) { alice in
+            try await StatusMember.two(relay.stage) { bob, alice in
                     apns.register(bob.token, as: APNsDevice(topics: [StatusMember.topic]))
                     try await bob.register(at: [server])
                     apns.unregister(bob.token, since: World.live.now() + .seconds(3_600))
@@ -108,14 +103,12 @@ struct StatusTests {
                 }
             }
         }
-    }
 
     @Test("An address that the operator has forgotten is pushed to no more")
     func forgetAddress() async throws {
         try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
-            try await StatusMember.with(relay.stage) { bob in
-                try await StatusMember.with(relay.stage) { alice in
+            try await StatusMember.two(relay.stage) { bob, alice in
                     try await bob.register(at: [server])
                     #expect(try await alice.tell(bob.point, "one") == .delivered)
                     try await relay.drained()
@@ -130,15 +123,13 @@ struct StatusTests {
                 }
             }
         }
-    }
 
     @Test("Garbage on every topic stops nothing, and is counted")
     func garbage() async throws {
         try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
             let network = relay.stage.sandbox.waku.network
-            try await StatusMember.with(relay.stage) { bob in
-                try await StatusMember.with(relay.stage) { alice in
+            try await StatusMember.two(relay.stage) { bob, alice in
                     let arrivals = relay.stage.apns.subscribe(token: bob.token)
                     try await bob.register(at: [server])
                     try await relay.statusReaches(4, "topics")
@@ -168,7 +159,6 @@ struct StatusTests {
                 }
             }
         }
-    }
 
     /// What does not open, and what opens and is nothing.
     private static func junk(for server: PublicPoint, on topic: WakuTopic) -> [[UInt8]] {
@@ -222,8 +212,7 @@ struct StatusTests {
         try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
             try await relay.stage.withWakuNode { other in
-                try await StatusMember.with(relay.stage) { bob in
-                    try await StatusMember.with(relay.stage) { alice in
+                try await StatusMember.two(relay.stage) { bob, alice in
                         let arrivals = relay.stage.apns.subscribe(token: bob.token)
                         try await bob.register(at: [server])
                         let url = try #require(other.url)
@@ -239,7 +228,6 @@ struct StatusTests {
                 }
             }
         }
-    }
 
     @Test("A reload with another key is another server; one without a key changes nothing")
     func otherKey() async throws {
@@ -287,8 +275,7 @@ struct StatusTests {
     private static func failover(_ relay: RunningRelay, _ servers: [PublicPoint]) async throws {
         let node = relay.stage.sandbox.waku.node
         let port = try #require(node.port)
-        try await StatusMember.with(relay.stage) { bob in
-            try await StatusMember.with(relay.stage) { alice in
+        try await StatusMember.two(relay.stage) { bob, alice in
                 let arrivals = relay.stage.apns.subscribe(token: bob.token)
                 let events = try await bob.register(at: servers)
                 #expect(Set(events) == Set(servers.map { .registered($0) }))
@@ -311,7 +298,6 @@ struct StatusTests {
                 #expect(shown == 4)
             }
         }
-    }
 
     @Test("The demo's phones open what a sender told them")
     func demo() async throws {
