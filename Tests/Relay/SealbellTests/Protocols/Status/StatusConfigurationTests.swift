@@ -151,31 +151,13 @@ struct StatusConfigurationTests {
 
 @Suite("The key file of a push notification server")
 struct StatusKeyFileTests {
-    private func fault(_ text: String) -> StatusKeyFile.Fault? {
-        do throws(StatusKeyFile.Fault) {
-            _ = try StatusKeyFile.parse(Secret(text.utf8))
-            return nil
-        } catch { return error }
-    }
-
     @Test("What was written is read again, with or without a line break, in either case")
-    func roundTrip() throws {
-        let pair = Secp256k1KeyPair.generate(.live)
-        let text = StatusKeyFile.text(pair).reveal { String(decoding: $0, as: UTF8.self) }
-        #expect(text.utf8.count == 65)
-        for form in [text, String(text.dropLast()), text.uppercased(), text + "\r\n"] {
-            #expect(try StatusKeyFile.parse(Secret(form.utf8)).point == pair.point)
-        }
-    }
+    func roundTrip() throws { try StatusKeyFile.expectRoundTrip() }
 
-    @Test(
-        "What is no key is refused",
-        arguments: [
-            ("", StatusKeyFile.Fault.notHex), ("0x", .notHex), (String(repeating: "g", count: 64), .notHex),
-            (String(repeating: "1", count: 63), .notHex), (String(repeating: "1", count: 66), .notHex),
-            (String(repeating: "0", count: 64), .badKey), (String(repeating: "f", count: 64), .badKey)
-        ])
-    func bad(_ text: String, _ expected: StatusKeyFile.Fault) { #expect(fault(text) == expected) }
+    @Test("What is no key is refused", arguments: StatusKeyFile.bad)
+    func bad(_ text: String, _ expected: StatusKeyFile.Fault) {
+        #expect(throws: expected) { try StatusKeyFile.parse(Secret(text.utf8)) }
+    }
 
     @Test("A public key is read in each form that people have it in, and nothing else is")
     func points() throws {
