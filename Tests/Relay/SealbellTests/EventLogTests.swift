@@ -91,11 +91,7 @@ struct EventLogTests {
                 android.tokenID.text)
             #expect(gone.status == .done)
             _ = try await line("registration removed", "\"registration\":\"")
-            let fresh = APNsKey()
-            try relay.stage.apns.register(fresh.registration())
-            try writeFile(
-                relay.stage.state + "/sandbox/A1B2C3D4E5-F6G7H8I9J0.p8", Array(fresh.privateKeyPEM.utf8),
-                replacing: true)
+            try relay.stage.replaceAPNsKey()
             try relay.relay.reload(relay.stage.configuration())
             _ = try await line("credential reloaded", "\"credential\":\"A1B2C3D4E5/F6G7H8I9J0\"")
             #expect(

@@ -129,12 +129,7 @@ struct AlertMonitorTests {
             relay.stage.apns.revoke(keyID: "F6G7H8I9J0")
                 _ = try await server.notify(.test(time: 1), [phone], relay)
             try await told("raised", "lane_halted", "acme/apns/production", relay.stage)
-                let fresh = APNsKey()
-            try relay.stage.apns.register(fresh.registration())
-            try relay.stage.sandboxAPNs.register(fresh.registration())
-                try writeFile(
-                relay.stage.state + "/sandbox/A1B2C3D4E5-F6G7H8I9J0.p8", Array(fresh.privateKeyPEM.utf8),
-                    replacing: true)
+            try relay.stage.replaceAPNsKey()
             try relay.relay.reload(relay.stage.configuration())
             try await told("cleared", "lane_halted", "acme/apns/production", relay.stage)
                 try await relay.drained()

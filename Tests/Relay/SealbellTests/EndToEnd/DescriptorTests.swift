@@ -21,9 +21,7 @@ struct DescriptorTests {
             ["serve", "--sandbox", "--config", "sealbell.yaml", "--state", "state"], in: folder.path,
             before: before)
         #expect(await program.says(#""event":"started""#))
-        guard case .running(let file) = try RunFile.find(state: folder.path + "/state") else {
-            throw FileFault.missing
-        }
+        let file = try RunFile.running(folder.path + "/state")
         return (program, file)
     }
 

@@ -20,23 +20,21 @@ struct EndedRowTests {
 
     /// All records as they open, with their spaces.
     private static func rows(_ stage: RelayStage) async throws -> [(space: String, plain: Data)] {
-        let configuration = try stage.configuration().store
-        guard case .sqlite(let path) = configuration.engine else { throw FileFault.missing }
-        let keys = try KeyFile.read(configuration.keysFile)
+        let keys = try KeyFile.read(stage.configuration().store.keysFile)
         let sealer = Sealer(keys: keys, random: RandomStream(.live))
-        let store = try SQLiteStore(path: path, owner: OwnerID(Digest16(high: 1, low: 2)), world: .live)
-        var rows: [(String, Data)] = []
-        var place: StoredPlace? = []
-        while let after = place {
-            let page = try await store.records(after: after, limit: 100)
-            for row in page.rows {
-                let body = row.body.isEmpty ? Secret([]) : try SealedStore.open(row, with: sealer)
-                rows.append((row.space, body.reveal { Data($0) }))
+        return try await stage.opened { store in
+            var rows: [(String, Data)] = []
+            var place: StoredPlace? = []
+            while let after = place {
+                let page = try await store.records(after: after, limit: 100)
+                for row in page.rows {
+                    let body = row.body.isEmpty ? Secret([]) : try SealedStore.open(row, with: sealer)
+                    rows.append((row.space, body.reveal { Data($0) }))
+                }
+                place = page.next
             }
-            place = page.next
+            return rows
         }
-        try store.close()
-        return rows
     }
 
     /// What is looked for of a device, and whether it is still registered.

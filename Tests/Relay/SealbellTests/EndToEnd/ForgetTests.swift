@@ -2,7 +2,6 @@ import AdminIngress
 import Foundation
 import NextcloudPush
 import PushModel
-import SQLiteStore
 import SessionPush
 import Simulators
 import StatusPush
@@ -15,15 +14,6 @@ import ZulipPush
 
 @Suite("Forgetting on an operator's word", .timeLimit(.minutes(30)))
 struct ForgetTests {
-    /// The sealed bodies of every record of a space, as they stand in the file.
-    private static func bodies(_ stage: RelayStage, _ space: String) async throws -> [[UInt8]] {
-        guard case .sqlite(let path) = try stage.configuration().store.engine else { throw FileFault.missing }
-        let store = try SQLiteStore(path: path, owner: OwnerID(Digest16(high: 1, low: 2)), world: .live)
-        let rows = try await store.page(.space(space), after: 0, limit: 100, now: World.live.now())
-        try store.close()
-        return rows.map(\.body)
-    }
-
     /// Names of files that still hold any 24 bytes in a row of what was forgotten.
     private static func holders(_ stage: RelayStage, _ row: [UInt8]) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: stage.state).filter { name in
@@ -49,8 +39,8 @@ struct ForgetTests {
                 kept = (other, try await relay.phone(.apns, of: other))
                 gone = server
             }
-            let before = try await Self.bodies(stage, "zulip-main/device")
-            let servers = try await Self.bodies(stage, "zulip-main/server")
+            let before = try await stage.bodies(of: "zulip-main/device")
+            let servers = try await stage.bodies(of: "zulip-main/server")
             #expect(before.count == 5 && servers.count == 2)
             let (server, (other, phone)) = (try #require(gone), try #require(kept))
             try await stage.run { relay in
@@ -67,8 +57,8 @@ struct ForgetTests {
                 // The host name is free again.
                 try await DemoServer(server.host).join(relay)
             }
-            let devices = try await Self.bodies(stage, "zulip-main/device")
-            let origins = try await Self.bodies(stage, "zulip-main/server")
+            let devices = try await stage.bodies(of: "zulip-main/device")
+            let origins = try await stage.bodies(of: "zulip-main/server")
             #expect(devices.count == 1 && origins.count == 2)
             let lost = (before + servers).filter { !(devices + origins).contains($0) }
             #expect(lost.count == 5)

@@ -82,9 +82,7 @@ struct HeapTests {
         let program = try Program(
             ["serve", "--sandbox", "--config", "sealbell.yaml", "--state", "state"], in: folder.path)
         #expect(await program.says(#""event":"started""#))
-        guard case .running(let file) = try RunFile.find(state: folder.path + "/state") else {
-            throw FileFault.missing
-        }
+        let file = try RunFile.running(folder.path + "/state")
         let door = try #require(LocalCall(patient: file.urls["public"]))
         // What it needs for any call at all.
         #expect(try await door.ask("GET", "/api/v1/remotes/").status == 404)

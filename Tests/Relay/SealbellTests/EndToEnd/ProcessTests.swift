@@ -24,10 +24,7 @@ struct ProcessTests {
     }
 
     private func runFile(_ folder: TemporaryFolder) throws -> RunFile {
-        guard case .running(let file) = try RunFile.find(state: folder.path + "/state") else {
-            throw FileFault.missing
-        }
-        return file
+        try RunFile.running(folder.path + "/state")
     }
 
     @Test("A parent that closes its streams gets no log written into a file of the state")

@@ -6,6 +6,7 @@ import Foundation
 import NIOPosix
 import PushModel
 import PushTesting
+import SQLiteStore
 import ServiceLifecycle
 import Simulators
 import Synchronization
@@ -171,6 +172,36 @@ final class RelayStage: Sendable {
             }
         }
         return pointed
+    }
+
+    /// Puts another key in the place of Apple's, at both of Apple's worlds and for relays that read it anew.
+    func replaceAPNsKey() throws {
+        let fresh = APNsKey()
+        for world in [apns, sandboxAPNs] { try world.register(fresh.registration()) }
+        try writeFile(
+            state + "/sandbox/A1B2C3D4E5-F6G7H8I9J0.p8", Array(fresh.privateKeyPEM.utf8), replacing: true)
+    }
+
+    /// The file of the database that the configuration names.
+    func database() throws -> String {
+        guard case .sqlite(let path) = try configuration().store.engine else { throw FileFault.missing }
+        return path
+    }
+
+    /// Opens the database beside no relay, and closes it behind `body`.
+    func opened<Value>(_ body: (SQLiteStore) async throws -> Value) async throws -> Value {
+        let store = try SQLiteStore(
+            path: database(), owner: OwnerID(Digest16(high: 1, low: 2)), world: .live)
+        let value = try await body(store)
+        try store.close()
+        return value
+    }
+
+    /// The sealed bodies of every record of a space, as they stand in the file.
+    func bodies(of space: String) async throws -> [[UInt8]] {
+        try await opened { store in
+            try await store.page(.space(space), after: 0, limit: 100, now: World.live.now()).map(\.body)
+        }
     }
 
     /// From now on relays know push services by that name.

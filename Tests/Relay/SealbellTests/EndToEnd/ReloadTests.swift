@@ -58,11 +58,7 @@ struct ReloadTests {
             let refused = try await server.notify(.test(time: 2), [phone], relay)
             #expect(refused.status == 200 && refused.apple == 0 && refused.dead.isEmpty)
             #expect(try await relay.owed() == 1)
-            let fresh = APNsKey()
-            try relay.stage.apns.register(fresh.registration())
-            try writeFile(
-                relay.stage.state + "/sandbox/A1B2C3D4E5-F6G7H8I9J0.p8", Array(fresh.privateKeyPEM.utf8),
-                replacing: true)
+            try relay.stage.replaceAPNsKey()
             let arrivals = relay.stage.apns.subscribe(token: phone.token)
             try relay.relay.reload(relay.stage.configuration())
             let late = try await arrivals.next("a delivery")

@@ -57,9 +57,7 @@ struct ServedProgram {
             return
         }
         do {
-            guard case .running(let file) = try RunFile.find(state: path + "/own") else {
-                throw FileFault.missing
-            }
+            let file = try RunFile.running(path + "/own")
             let admin = try #require(LocalCall(patient: file.urls["admin"]))
             try await body(ServedProgram(program: program, file: file, admin: admin))
         } catch {
@@ -85,5 +83,13 @@ struct ServedProgram {
         program.signal(SIGTERM)
         await program.silence()
         return program.text
+    }
+}
+
+extension RunFile {
+    /// What a relay that runs says of itself in its state directory.
+    static func running(_ state: String) throws -> RunFile {
+        guard case .running(let file) = try find(state: state) else { throw FileFault.missing }
+        return file
     }
 }

@@ -27,13 +27,6 @@ struct StoreDoctorTests {
             })
     }
 
-    private func database(_ stage: RelayStage) throws -> String {
-        guard case .sqlite(let path) = try stage.configuration().store.engine else {
-            throw FileFault.missing
-        }
-        return path
-    }
-
     @Test("Beside a running relay and without one: keys, soundness, what is owed and how old it is")
     func owed() async throws {
         try await RelayStage.with { stage in
@@ -111,7 +104,7 @@ struct StoreDoctorTests {
             let shell = Shell(facts: facts(), world: .live, out: { out.add($0) }, err: { out.add($0) })
             let keys = try stage.configuration().store.keysFile
             func check(_ more: String...) async throws -> String {
-                let line = ["store", "check", "sqlite:" + (try database(stage)), "--keys", keys] + more
+                let line = ["store", "check", "sqlite:" + (try stage.database()), "--keys", keys] + more
                 let before = out.all.count
                 #expect(await Sealbell.run(line, shell) == .done)
                 return try #require(out.all[before...].first { $0.contains("records and") })
@@ -131,7 +124,7 @@ struct StoreDoctorTests {
                 for _ in 0..<40 { _ = try await relay.phone(.apns, of: server) }
             }
             let configuration = try stage.configuration()
-            let path = try database(stage)
+            let path = try stage.database()
             #expect(findings(configuration).allSatisfy { $0.severity == .good })
             unlink(configuration.store.keysFile)
             _ = try KeyFile.create(configuration.store.keysFile, .live)

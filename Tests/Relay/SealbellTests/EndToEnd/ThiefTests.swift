@@ -52,14 +52,12 @@ struct ThiefTests {
                 #expect(try await relay.owed() == 2)
             }
             var files = [try Self.files(stage)]
-            guard case .sqlite(let path) = try stage.configuration().store.engine else {
-                throw FileFault.missing
+            let (records, pushes) = try await stage.opened { store in
+                (
+                    try await store.records(after: [], limit: 1_000).rows,
+                    try await store.pushes(after: [], limit: 1_000).rows.map(\.push)
+                )
             }
-            let store = try SQLiteStore(
-                path: path, owner: OwnerID(Digest16(high: 1, low: 2)), world: .live)
-            let records = try await store.records(after: [], limit: 1_000).rows
-            let pushes = try await store.pushes(after: [], limit: 1_000).rows.map(\.push)
-            try store.close()
             let zulip = Self.columns(of: "zulip-main", records, pushes)
             let cloud = Self.columns(of: "cloud", records, pushes)
             #expect(pushes.count == 2 && zulip.count > 4 && cloud.count > 4)

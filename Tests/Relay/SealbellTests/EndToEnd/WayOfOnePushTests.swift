@@ -164,8 +164,8 @@ struct WayOfOnePushTests {
 
     /// The one push that is owed, as the file says.
     private static func onlyPush(_ stage: RelayStage) throws -> PushID {
-        guard case .sqlite(let path) = try stage.configuration().store.engine else { throw FileFault.missing }
-        let seen = try SQLiteInspection.look(at: path, within: .seconds(60), World.live.instant)
+        let seen = try SQLiteInspection.look(
+            at: stage.database(), within: .seconds(60), World.live.instant)
         #expect(seen.owed?.rows == 1)
         return try #require(seen.owed?.oldest)
     }

@@ -1,7 +1,6 @@
 import Foundation
 import PushModel
 import PushTesting
-import SQLiteStore
 import SealbellKit
 import Simulators
 import Testing
@@ -12,15 +11,6 @@ import ZulipPush
 
 @Suite("Why no push has arrived, asked by what an operator has", .timeLimit(.minutes(30)))
 struct WeekOfPushesTests {
-    /// The sealed bodies of all histories, as they stand in the file.
-    private static func bodies(_ stage: RelayStage) async throws -> [[UInt8]] {
-        guard case .sqlite(let path) = try stage.configuration().store.engine else { throw FileFault.missing }
-        let store = try SQLiteStore(path: path, owner: OwnerID(Digest16(high: 1, low: 2)), world: .live)
-        let rows = try await store.page(.space("core/history"), after: 0, limit: 100, now: World.live.now())
-        try store.close()
-        return rows.map(\.body)
-    }
-
     @Test("The process before has an answer, by what the server calls the device; without token or realm")
     func restart() async throws {
         try await RelayStage.with { stage in
@@ -32,7 +22,7 @@ struct WeekOfPushesTests {
                 cast = (server, phone)
             }
             let (server, phone) = try #require(cast)
-            #expect(try await Self.bodies(stage).count == 1, "a stop writes what was counted")
+            #expect(try await stage.bodies(of: "core/history").count == 1, "a stop writes what was counted")
             try await stage.run { relay in
                 let person = try Operator(relay)
                 let line = ["why", "--realm", server.realm.uuid, "--token-id", phone.tokenID.text]
@@ -130,7 +120,7 @@ struct WeekOfPushesTests {
                 #expect(await person.run(line).out.contains { $0.contains("handed to the push service") })
             }
             let (server, phone) = try #require(cast)
-            let bodies = try await Self.bodies(stage)
+            let bodies = try await stage.bodies(of: "core/history")
             #expect(bodies.count == 1)
             try await stage.run { relay in
                 let person = try Operator(relay)
@@ -142,7 +132,7 @@ struct WeekOfPushesTests {
                     "why", "--realm", server.realm.uuid, "--token-id", phone.tokenID.text)
                 #expect(none.status == .failed)
             }
-            #expect(try await Self.bodies(stage).isEmpty)
+            #expect(try await stage.bodies(of: "core/history").isEmpty)
             let names = try FileManager.default.contentsOfDirectory(atPath: stage.state)
             for name in names {
                 guard let bytes = FileManager.default.contents(atPath: "\(stage.state)/\(name)") else {
@@ -164,7 +154,7 @@ struct WeekOfPushesTests {
                 #expect(try await server.notify(.test(time: 1), [phone], relay).apple == 1)
                 try await relay.drained()
             }
-            #expect(try await Self.bodies(stage).count == 1)
+            #expect(try await stage.bodies(of: "core/history").count == 1)
             try await stage.run(off) { relay in
                 let person = try Operator(relay)
                 let server = try await relay.server("other.acme.example")
@@ -174,7 +164,7 @@ struct WeekOfPushesTests {
                     "why", "--realm", server.realm.uuid, "--token-id", phone.tokenID.text)
                 #expect(told.out.contains { $0.contains("turned off") })
             }
-            #expect(try await Self.bodies(stage).isEmpty)
+            #expect(try await stage.bodies(of: "core/history").isEmpty)
         }
     }
 }

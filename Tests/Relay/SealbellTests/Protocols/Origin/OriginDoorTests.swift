@@ -113,9 +113,7 @@ struct OriginDoorTests {
         try await RunningOrigin.run(inOneProcess: true) { running, key in
             let other = try await running.desk(.addUser, ["name": "eve@example.org"])
             let evesKey = try #require(other["key"]?.string)
-            let opened = try await running.ask(
-                RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
-            let queue = try #require(try JSONValue.parse(opened.body)["queue_id"]?.string)
+            let queue = try await running.openQueue(key)
             let path = "/api/v1/events?queue_id=\(queue)&last_event_id=-1"
             func poll(_ user: String, _ key: String) async throws -> JSONValue {
                 try JSONValue.parse(try await running.ask(user, key, "GET", path).body)
@@ -147,8 +145,7 @@ struct OriginDoorTests {
                     try await running.ask(RunningOrigin.user, key, method, path, Secret([])).body)
             }
             func open() async throws -> String {
-                let queue = try await ask("POST", "/api/v1/register")["queue_id"]?.string
-                return "/api/v1/events?queue_id=\(try #require(queue))&last_event_id=-1"
+                "/api/v1/events?queue_id=\(try await running.openQueue(key))&last_event_id=-1"
             }
             let former = try await open()
             async let first = ask("GET", former)
@@ -170,9 +167,7 @@ struct OriginDoorTests {
     func removal() async throws {
         try await RunningOrigin.run(inOneProcess: true) { running, key in
             _ = try await OriginPhone(.apns, .zap, running, key: key)
-            let opened = try await running.ask(
-                RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
-            let queue = try #require(try JSONValue.parse(opened.body)["queue_id"]?.string)
+            let queue = try await running.openQueue(key)
             async let poll = running.ask(
                 RunningOrigin.user, key, "GET", "/api/v1/events?queue_id=\(queue)&last_event_id=-1")
             try await asked(for: "a poll that waits") { try running.polls.waitingCount == 1 }
@@ -340,9 +335,7 @@ struct OriginDoorTests {
         try await RelayStage.running(RunningOrigin.both()) { relay in
             let running = RunningOrigin(relay: relay, origin: relay)
             let key = try await running.begin()
-            let opened = try await running.ask(
-                RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
-            let queue = try #require(try JSONValue.parse(opened.body)["queue_id"]?.string)
+            let queue = try await running.openQueue(key)
             answered = Task {
                 try await running.ask(
                     RunningOrigin.user, key, "GET", "/api/v1/events?queue_id=\(queue)&last_event_id=-1"
@@ -361,9 +354,7 @@ struct OriginDoorTests {
                 let running = RunningOrigin(relay: relay, origin: relay)
                 let key = try await running.begin()
                 let phone = try await OriginPhone(.fcm, .zap, running, key: key)
-                let opened = try await running.ask(
-                    RunningOrigin.user, key, "POST", "/api/v1/register", Secret([]))
-                let queue = try #require(try JSONValue.parse(opened.body)["queue_id"]?.string)
+                let queue = try await running.openQueue(key)
                 kept = (phone, key, "/api/v1/events?queue_id=\(queue)&last_event_id=-1")
             }
             var (phone, key, poll) = try #require(kept)

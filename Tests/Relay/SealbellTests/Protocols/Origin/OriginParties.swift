@@ -126,6 +126,12 @@ struct RunningOrigin: Sendable {
             ], body: body)
     }
 
+    /// - Returns: the id of an event queue of the user's.
+    func openQueue(_ key: String) async throws -> String {
+        let opened = try await ask(Self.user, key, "POST", "/api/v1/register", Secret([]))
+        return try #require(try JSONValue.parse(opened.body)["queue_id"]?.string)
+    }
+
     /// - Returns: its id.
     func notify(_ text: String, devices: Int64 = 1) async throws -> String {
         let answer = try await desk(.notify, ["user": Self.user, "text": text])

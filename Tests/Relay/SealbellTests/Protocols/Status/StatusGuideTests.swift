@@ -139,9 +139,7 @@ struct StatusGuideTests {
             "mkdir -p \(desk.folder.path)/tmp\n"
                 + blocks[1].replacing("    sealbell serve", with: "    exec sealbell serve"))
         #expect(await program.says("\"event\":\"started\""), "\(program.text)")
-        guard case .running(let file) = try RunFile.find(state: desk.rehearsal) else {
-            throw FileFault.missing
-        }
+        let file = try RunFile.running(desk.rehearsal)
         let members = Members(
             node: try #require(file.urls["sandbox-waku-client"]),
             server: try #require(file.publicKeys["status-main"]?.first),
