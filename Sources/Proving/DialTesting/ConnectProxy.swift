@@ -69,7 +69,7 @@ private final class ConnectHandler: ChannelInboundHandler, @unchecked Sendable {
             return
         }
         ClientBootstrap(group: context.eventLoop).connectTimeout(.minutes(10))
-            .channelInitializer { $0.pipeline.addHandler(Back(to: channel)) }
+            .channelInitializer { $0.pipeline.addHandler(Backward(to: channel)) }
             .connect(host: "127.0.0.1", port: port)
             .assumeIsolated()
             .whenSuccess { tunnel in
@@ -80,14 +80,15 @@ private final class ConnectHandler: ChannelInboundHandler, @unchecked Sendable {
 
     func channelInactive(context: ChannelHandlerContext) { other?.close(promise: nil) }
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}
 
-    private final class Back: ChannelInboundHandler, Sendable {
-        typealias InboundIn = ByteBuffer
-        private let channel: any Channel
-        init(to channel: any Channel) { self.channel = channel }
-        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            channel.writeAndFlush(unwrapInboundIn(data), promise: nil)
-        }
-        func channelInactive(context: ChannelHandlerContext) { channel.close(promise: nil) }
+/// The far end of a proxy's tunnel: what comes there goes back to whoever asked for it.
+final class Backward: ChannelInboundHandler, Sendable {
+    typealias InboundIn = ByteBuffer
+    private let channel: any Channel
+    init(to channel: any Channel) { self.channel = channel }
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        channel.writeAndFlush(unwrapInboundIn(data), promise: nil)
     }
+    func channelInactive(context: ChannelHandlerContext) { channel.close(promise: nil) }
 }

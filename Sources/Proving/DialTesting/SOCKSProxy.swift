@@ -117,7 +117,7 @@ private final class SOCKSEnd: ChannelInboundHandler, @unchecked Sendable {
 
     private func connect(_ channel: any Channel, _ target: Int) {
         ClientBootstrap(group: channel.eventLoop).connectTimeout(.minutes(10))
-            .channelInitializer { $0.pipeline.addHandler(Onward(to: channel)) }
+            .channelInitializer { $0.pipeline.addHandler(Backward(to: channel)) }
             .connect(host: "127.0.0.1", port: target)
             .assumeIsolated()
             .whenSuccess { tunnel in
@@ -130,14 +130,4 @@ private final class SOCKSEnd: ChannelInboundHandler, @unchecked Sendable {
 
     func channelInactive(context: ChannelHandlerContext) { other?.close(promise: nil) }
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
-
-    private final class Onward: ChannelInboundHandler, Sendable {
-        typealias InboundIn = ByteBuffer
-        private let channel: any Channel
-        init(to channel: any Channel) { self.channel = channel }
-        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            channel.writeAndFlush(unwrapInboundIn(data), promise: nil)
-        }
-        func channelInactive(context: ChannelHandlerContext) { channel.close(promise: nil) }
-    }
 }

@@ -2,7 +2,6 @@ import Foundation
 import NIOCore
 import NIOPosix
 package import PushModel
-import Simulators
 
 /// Measures what a push costs in each of the three forms in which Zulip's servers ask for one: rounds of each
 /// in turn, over one relay. A ratio is the median of the ratios of single rounds.
@@ -40,29 +39,9 @@ package struct FormsBench: Sendable {
         guard (1...100).contains(rounds), (0.1...60).contains(seconds) else { throw BenchError(.badPlan) }
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
-        let (key, authority) = (APNsKey(), try CertificateAuthority())
-        var configuration = APNsSimulatorConfiguration(environment: .production, keys: [key.registration()])
-        configuration.keptDeliveries = 16
-        let apns = try APNsSimulator(
-            configuration, authority: authority, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
-        let simulated = "https://127.0.0.1:\(try await apns.start())"
-        var plan = RelayPlan(
-            executable: executable, directory: directory, apnsURL: sink?.url ?? simulated,
-            authority: sink?.authority ?? authority.certificatePEM, apnsKey: key.privateKeyPEM)
-        (plan.team, plan.keyID, plan.loads) = (key.team, key.keyID, [ZulipLoad()])
-        let stage = try RelayProcess(plan, world: world)
-        do {
-            try stage.launch()
-            let address = try await stage.ready(within: .seconds(60))
-            let result = try await measure(address, stage, plan.bundle, group.next())
-            _ = await stage.stop(within: .seconds(30))
-            await apns.stop()
-            return result
-        } catch {
-            await stage.kill()
-            await apns.stop()
-            throw error
-        }
+        return try await OwnZulipRelay.run(
+            executable: executable, directory: directory, sink: sink, world: world
+        ) { try await measure($0, group.next()) }
     }
 
     private static let devices = 1_000
@@ -70,12 +49,11 @@ package struct FormsBench: Sendable {
     private static let connections = 64
 
     private func measure(
-        _ address: RelayProcess.Address, _ stage: RelayProcess, _ bundle: String, _ eventLoop: any EventLoop
+        _ relay: OwnZulipRelay, _ eventLoop: any EventLoop
     ) async throws -> (report: BenchReport, hasPassed: Bool) {
+        let address = relay.address
         var origins: [ZulipLoadOrigin] = []
-        for form in ZulipForm.allCases {
-            origins.append(try await origin(form, address, stage.publicKey, bundle, eventLoop))
-        }
+        for form in ZulipForm.allCases { origins.append(try await origin(form, relay, eventLoop)) }
         var hasPassed = true
         let figures = try await Rounds(rounds) {
             var figures: [String: Double] = [:]
@@ -110,11 +88,10 @@ package struct FormsBench: Sendable {
     }
 
     private func origin(
-        _ form: ZulipForm, _ address: RelayProcess.Address, _ publicKey: [UInt8], _ bundle: String,
-        _ eventLoop: any EventLoop
+        _ form: ZulipForm, _ relay: OwnZulipRelay, _ eventLoop: any EventLoop
     ) async throws -> ZulipLoadOrigin {
-        var origin = ZulipLoadOrigin(
-            host: "\(address.host):\(address.port)", publicKey: publicKey, bundle: bundle, world: world)
+        let address = relay.address
+        var origin = relay.makeOrigin(world)
         origin.form = form
         for prepared in origin.signUp() { try await prepared.setUp(at: address, eventLoop) }
         if form == .v12 {

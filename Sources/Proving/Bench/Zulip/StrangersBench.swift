@@ -2,7 +2,6 @@ import Foundation
 import NIOCore
 import NIOPosix
 package import PushModel
-import Simulators
 
 /// Measures whether one origin can tell by the time of an answer that another origin's device exists
 /// (SECURITY.md): a stranger names another's realm with devices that it has, and with devices that nobody
@@ -35,39 +34,17 @@ package struct StrangersBench: Sendable {
         guard (100...Self.pairLimit).contains(pairs) else { throw BenchError(.badPlan) }
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         defer { group.shutdownGracefully { _ in } }
-        let (key, authority) = (APNsKey(), try CertificateAuthority())
-        let apns = try APNsSimulator(
-            APNsSimulatorConfiguration(environment: .production, keys: [key.registration()]),
-            authority: authority, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
-        var plan = RelayPlan(
-            executable: executable, directory: directory,
-            apnsURL: "https://127.0.0.1:\(try await apns.start())", authority: authority.certificatePEM,
-            apnsKey: key.privateKeyPEM)
-        (plan.team, plan.keyID, plan.loads) = (key.team, key.keyID, [ZulipLoad()])
-        let stage = try RelayProcess(plan, world: world)
-        do {
-            try stage.launch()
-            let address = try await stage.ready(within: .seconds(60))
-            let result = try await measure(address, stage, plan.bundle, group.next())
-            _ = await stage.stop(within: .seconds(30))
-            await apns.stop()
-            return result
-        } catch {
-            await stage.kill()
-            await apns.stop()
-            throw error
+        return try await OwnZulipRelay.run(executable: executable, directory: directory, world: world) {
+            try await measure($0, group.next())
         }
     }
 
     private func measure(
-        _ address: RelayProcess.Address, _ stage: RelayProcess, _ bundle: String, _ eventLoop: any EventLoop
+        _ relay: OwnZulipRelay, _ eventLoop: any EventLoop
     ) async throws -> (report: BenchReport, hasPassed: Bool) {
-        let name = "\(address.host):\(address.port)"
-        func origin() -> ZulipLoadOrigin {
-            ZulipLoadOrigin(host: name, publicKey: stage.publicKey, bundle: bundle, world: world)
-        }
-        var owner = origin()
-        let stranger = origin()
+        let address = relay.address
+        var owner = relay.makeOrigin(world)
+        let stranger = relay.makeOrigin(world)
         for book in owner.signUp() + stranger.signUp() + [try owner.addDevices(Self.devices, .apns)] {
             try await book.setUp(at: address, eventLoop)
         }
