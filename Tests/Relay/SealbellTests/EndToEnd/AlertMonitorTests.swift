@@ -34,13 +34,13 @@ struct AlertMonitorTests {
         for reads in [true, false] {
             let fault = FailingEngine.Fault()
             try await RelayStage.running(engine: { FailingEngine($0, fault) }) { relay in
-                    // A relay that finds no store at all does not start.
-                    try await asked(for: "a relay that is ready") {
-                        try await relay.admin("/health/ready").status == 200
-                    }
-                    fault.set(.unavailable, reads: reads)
+                // A relay that finds no store at all does not start.
+                try await asked(for: "a relay that is ready") {
+                    try await relay.admin("/health/ready").status == 200
+                }
+                fault.set(.unavailable, reads: reads)
                 try await told("raised", "store_failing", "", relay.stage)
-                    fault.set(nil)
+                fault.set(nil)
                 try await told("cleared", "store_failing", "", relay.stage)
             }
         }
@@ -127,17 +127,17 @@ struct AlertMonitorTests {
         try await RelayStage.running { relay in
             let (server, phone) = try await relay.join(.apns)
             relay.stage.apns.revoke(keyID: "F6G7H8I9J0")
-                _ = try await server.notify(.test(time: 1), [phone], relay)
+            _ = try await server.notify(.test(time: 1), [phone], relay)
             try await told("raised", "lane_halted", "acme/apns/production", relay.stage)
             try relay.stage.replaceAPNsKey()
             try relay.relay.reload(relay.stage.configuration())
             try await told("cleared", "lane_halted", "acme/apns/production", relay.stage)
-                try await relay.drained()
-                let status = try JSONValue.parse(try await relay.admin("/status").body)
-                #expect(status["alerts"]?.array?.isEmpty == true)
-                // Not by the gauge, which all relays of a test process share.
-            }
+            try await relay.drained()
+            let status = try JSONValue.parse(try await relay.admin("/status").body)
+            #expect(status["alerts"]?.array?.isEmpty == true)
+            // Not by the gauge, which all relays of a test process share.
         }
+    }
 
     @Test("Pushes that grew too old are told, lane by lane, and a push that is owed too long")
     func tooOld() async throws {

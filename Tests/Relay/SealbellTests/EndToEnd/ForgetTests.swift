@@ -69,36 +69,36 @@ struct ForgetTests {
     @Test("An address goes with every registration that any origin made of it, however it was spelled")
     func address() async throws {
         try await RelayStage.running { relay in
-                let person = try Operator(relay)
-                let (one, two) = (try await relay.server(), try await relay.server("two.acme.example"))
-                let token = DemoApp.token(.apns)
-                let first = try await relay.phone(.apns, of: one, token: token)
-                // As an app without the kit may spell it.
-                var second = try DemoApp(.apns, relay.bouncerKey, token: token)
-                try second.spell(token.uppercased(), bundle: "org.acme.chat")
-                #expect(try await two.register(second, relay).status == 200)
-                let bystander = try await relay.phone(.apns, of: two)
-                let android = try await relay.phone(.fcm, of: two)
-                // An acceptance teaches the environment of the address.
-                #expect(try await one.notify(.test(time: 1), [first], relay).apple == 1)
-                try await relay.drained()
-                let forgotten = try await person.json("forget", "address", input: token + "\n")
-                #expect(forgotten["devices"]?.int64 == 2 && forgotten["environments"]?.int64 == 1)
-                let dead = try await one.notify(.test(time: 2), [first], relay).dead
-                #expect(dead == [first.tokenID.text])
-                let other = try await two.notify(.test(time: 2), [second, bystander, android], relay)
-                #expect(other.dead == [second.tokenID.text])
-                #expect(other.apple == 1 && other.android == 1)
-                let again = await person.run("forget", "address", input: token)
-                #expect(again.status == .failed)
-                #expect(again.out == ["Forgotten: 0 devices, 0 environments."])
-                let google = await person.run("forget", "address", input: android.token)
-                #expect(google.out.first?.hasPrefix("Forgotten: 1 device") == true)
-                #expect(await person.run("forget", "address", input: "").status == .usage)
+            let person = try Operator(relay)
+            let (one, two) = (try await relay.server(), try await relay.server("two.acme.example"))
+            let token = DemoApp.token(.apns)
+            let first = try await relay.phone(.apns, of: one, token: token)
+            // As an app without the kit may spell it.
+            var second = try DemoApp(.apns, relay.bouncerKey, token: token)
+            try second.spell(token.uppercased(), bundle: "org.acme.chat")
+            #expect(try await two.register(second, relay).status == 200)
+            let bystander = try await relay.phone(.apns, of: two)
+            let android = try await relay.phone(.fcm, of: two)
+            // An acceptance teaches the environment of the address.
+            #expect(try await one.notify(.test(time: 1), [first], relay).apple == 1)
+            try await relay.drained()
+            let forgotten = try await person.json("forget", "address", input: token + "\n")
+            #expect(forgotten["devices"]?.int64 == 2 && forgotten["environments"]?.int64 == 1)
+            let dead = try await one.notify(.test(time: 2), [first], relay).dead
+            #expect(dead == [first.tokenID.text])
+            let other = try await two.notify(.test(time: 2), [second, bystander, android], relay)
+            #expect(other.dead == [second.tokenID.text])
+            #expect(other.apple == 1 && other.android == 1)
+            let again = await person.run("forget", "address", input: token)
+            #expect(again.status == .failed)
+            #expect(again.out == ["Forgotten: 0 devices, 0 environments."])
+            let google = await person.run("forget", "address", input: android.token)
+            #expect(google.out.first?.hasPrefix("Forgotten: 1 device") == true)
+            #expect(await person.run("forget", "address", input: "").status == .usage)
             let said = (again.out + google.out + relay.stage.log.all).joined()
-                #expect(!said.contains(token) && !said.contains(android.token))
-            }
+            #expect(!said.contains(token) && !said.contains(android.token))
         }
+    }
 
     @Test("No protocol registers an address that is too long for an operator to name")
     func bounds() {
@@ -114,53 +114,53 @@ struct ForgetTests {
     @Test("The longest address goes as any other; a longer one is refused, and takes nothing along")
     func longest() async throws {
         try await RelayStage.running { relay in
-                let person = try Operator(relay)
-                let server = try await relay.server()
-                let long = String(repeating: "cB7_", count: ZulipLimits.tokenCharacters / 4)
-                let phone = try await relay.phone(.fcm, of: server, token: long)
-                let bystander = try await relay.phone(.fcm, of: server)
-                for input in [long + "a", "\n\n\(long)a", String(repeating: " ", count: 65) + long] {
-                    let refused = await person.run("forget", "address", input: input)
-                    #expect(refused.status == .usage && refused.out == [])
-                    #expect(!refused.err.joined().contains("cB7_"))
-                }
-                let json: (name: String, value: Secret) = ("Content-Type", Secret("application/json".utf8))
-                for (address, status) in [(long + "a", 400), (String(repeating: "\\\"", count: 4_096), 200)] {
-                    let body = Secret("{\"address\":\"\(address)\"}".utf8)
-                    let answer = try await relay.door("admin").ask(
-                        "POST", ForgetDesk.addressPath, headers: [json], body: body)
-                    #expect(answer.status == status)
-                }
-                let forgotten = await person.run("forget", "address", input: "\r\n \(long)\r\n")
-                #expect(forgotten.out == ["Forgotten: 1 device, 0 environments."])
-                let told = try await server.notify(.test(time: 1), [phone, bystander], relay)
-                #expect(told.dead == [phone.tokenID.text] && told.android == 1)
+            let person = try Operator(relay)
+            let server = try await relay.server()
+            let long = String(repeating: "cB7_", count: ZulipLimits.tokenCharacters / 4)
+            let phone = try await relay.phone(.fcm, of: server, token: long)
+            let bystander = try await relay.phone(.fcm, of: server)
+            for input in [long + "a", "\n\n\(long)a", String(repeating: " ", count: 65) + long] {
+                let refused = await person.run("forget", "address", input: input)
+                #expect(refused.status == .usage && refused.out == [])
+                #expect(!refused.err.joined().contains("cB7_"))
             }
+            let json: (name: String, value: Secret) = ("Content-Type", Secret("application/json".utf8))
+            for (address, status) in [(long + "a", 400), (String(repeating: "\\\"", count: 4_096), 200)] {
+                let body = Secret("{\"address\":\"\(address)\"}".utf8)
+                let answer = try await relay.door("admin").ask(
+                    "POST", ForgetDesk.addressPath, headers: [json], body: body)
+                #expect(answer.status == status)
+            }
+            let forgotten = await person.run("forget", "address", input: "\r\n \(long)\r\n")
+            #expect(forgotten.out == ["Forgotten: 1 device, 0 environments."])
+            let told = try await server.notify(.test(time: 1), [phone, bystander], relay)
+            #expect(told.dead == [phone.tokenID.text] && told.android == 1)
         }
+    }
 
     @Test("One device goes by realm and token id; a wrong name changes nothing")
     func device() async throws {
         try await RelayStage.running { relay in
-                let person = try Operator(relay)
-                let server = try await relay.server()
-                let phones = [
-                    try await relay.phone(.apns, of: server), try await relay.phone(.apns, of: server)
-                ]
-                let realm = server.realm.uuid
-                let id = phones[0].tokenID.text
+            let person = try Operator(relay)
+            let server = try await relay.server()
+            let phones = [
+                try await relay.phone(.apns, of: server), try await relay.phone(.apns, of: server)
+            ]
+            let realm = server.realm.uuid
+            let id = phones[0].tokenID.text
             for (realm, id) in [(realm, "AAAAAAAAAAA="), ("x", id), (realm, "x"), (server.origin.id, id)] {
-                    let wrong = await person.run(
-                        "forget", "device", "--realm", realm, "--token-id", id)
-                    #expect(wrong.status == .failed, "\(realm) \(id)")
-                }
-                #expect(try await server.notify(.test(time: 1), phones, relay).apple == 2)
-                let gone = await person.run("forget", "device", "--realm", realm, "--token-id", id)
-                #expect(gone.status == .done && gone.out == ["Forgotten: 1 device."])
-                let answer = try await server.notify(.test(time: 2), phones, relay)
-                #expect(answer.apple == 1 && answer.dead == [id])
-                // It comes back by registering.
-                #expect(try await server.register(phones[0], relay).status == 200)
-                #expect(try await server.notify(.test(time: 3), phones, relay).apple == 2)
+                let wrong = await person.run(
+                    "forget", "device", "--realm", realm, "--token-id", id)
+                #expect(wrong.status == .failed, "\(realm) \(id)")
             }
+            #expect(try await server.notify(.test(time: 1), phones, relay).apple == 2)
+            let gone = await person.run("forget", "device", "--realm", realm, "--token-id", id)
+            #expect(gone.status == .done && gone.out == ["Forgotten: 1 device."])
+            let answer = try await server.notify(.test(time: 2), phones, relay)
+            #expect(answer.apple == 1 && answer.dead == [id])
+            // It comes back by registering.
+            #expect(try await server.register(phones[0], relay).status == 200)
+            #expect(try await server.notify(.test(time: 3), phones, relay).apple == 2)
         }
     }
+}

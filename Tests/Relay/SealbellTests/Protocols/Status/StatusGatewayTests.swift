@@ -199,12 +199,12 @@ struct StatusGatewayTests {
             try await RelayStage.running(text, spans: spans) { relay in
                 try await relay.listens()
                 try await StatusMember.two(relay.stage, service) { bob, alice in
-                        try await bob.register(at: [try relay.statusKey()])
-                        try await body(relay, gorush, bob, alice)
-                    }
+                    try await bob.register(at: [try relay.statusKey()])
+                    try await body(relay, gorush, bob, alice)
                 }
             }
         }
+    }
 
     @Test("A request becomes one call as deployed servers make it, and is owed nowhere")
     func taken() async throws {

@@ -21,28 +21,28 @@ struct StatusTests {
             let server = try relay.statusKey()
             try await StatusMember.with(relay.stage, .apns) { bob in
                 try await StatusMember.two(relay.stage, .fcm) { carol, alice in
-                        let apple = relay.stage.apns.subscribe(token: bob.token)
-                        let google = relay.stage.fcm.subscribe(address: carol.token)
-                        #expect(try await bob.register(at: [server]) == [.registered(server)])
-                        #expect(try await carol.register(at: [server]) == [.registered(server)])
-                        #expect(try await alice.tell(bob.point, "see you at nine") == .delivered)
-                        let first = try await apple.next("a push")
-                        #expect(try bob.text(first) == "see you at nine")
-                        #expect(first.topic == StatusMember.topic && first.priority == 10)
-                        #expect(throws: DeviceError(.foreign)) { try carol.text(first) }
-                        let json = try JSONValue.parse(first.body)
-                        #expect(json["aps"]?["alert"]?.string == "You have a new message")
-                        #expect(try await alice.tell(carol.point, "at ten") == .delivered)
-                        #expect(try carol.text(try await google.next("a push")) == "at ten")
-                        try await relay.drained()
-                        #expect(relay.stage.apns.deliveries().count == 1)
-                        try await relay.statusReaches(2, "registered")
-                        #expect(try await relay.status("requests")?.int64 == 2)
-                        #expect(!(relay.stage.log.all.joined().contains(bob.token)))
-                    }
+                    let apple = relay.stage.apns.subscribe(token: bob.token)
+                    let google = relay.stage.fcm.subscribe(address: carol.token)
+                    #expect(try await bob.register(at: [server]) == [.registered(server)])
+                    #expect(try await carol.register(at: [server]) == [.registered(server)])
+                    #expect(try await alice.tell(bob.point, "see you at nine") == .delivered)
+                    let first = try await apple.next("a push")
+                    #expect(try bob.text(first) == "see you at nine")
+                    #expect(first.topic == StatusMember.topic && first.priority == 10)
+                    #expect(throws: DeviceError(.foreign)) { try carol.text(first) }
+                    let json = try JSONValue.parse(first.body)
+                    #expect(json["aps"]?["alert"]?.string == "You have a new message")
+                    #expect(try await alice.tell(carol.point, "at ten") == .delivered)
+                    #expect(try carol.text(try await google.next("a push")) == "at ten")
+                    try await relay.drained()
+                    #expect(relay.stage.apns.deliveries().count == 1)
+                    try await relay.statusReaches(2, "registered")
+                    #expect(try await relay.status("requests")?.int64 == 2)
+                    #expect(!(relay.stage.log.all.joined().contains(bob.token)))
                 }
             }
         }
+    }
 
     @Test("Without a contact code the server is asked, on the person's topic, and answers once it is known")
     func query() async throws {
@@ -70,59 +70,59 @@ struct StatusTests {
         try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
             try await StatusMember.two(relay.stage) { bob, alice in
-                    let arrivals = relay.stage.apns.subscribe(token: bob.token)
-                    try await bob.register(at: [server])
-                    #expect(try await alice.tell(bob.point, "one") == .delivered)
-                    _ = try await arrivals.next("a push")
-                    #expect(try await bob.leave() == [.unregistered(server)])
-                    relay.stage.sandbox.waku.network.forget()
-                    alice.origin.requestPause = .milliseconds(50)
-                    let gone = try await alice.tell(bob.point, "two")
-                    #expect(gone == .taken(installations: 0, failed: 1))
-                    try await relay.drained()
-                    #expect(relay.stage.apns.deliveries().count == 1)
-                    // Back again, with a higher version.
-                    #expect(try await bob.register(at: [server]) == [.registered(server)])
-                    #expect(try await alice.tell(bob.point, "three") == .delivered)
-                    #expect(try bob.text(try await arrivals.next("a push")) == "three")
-                }
+                let arrivals = relay.stage.apns.subscribe(token: bob.token)
+                try await bob.register(at: [server])
+                #expect(try await alice.tell(bob.point, "one") == .delivered)
+                _ = try await arrivals.next("a push")
+                #expect(try await bob.leave() == [.unregistered(server)])
+                relay.stage.sandbox.waku.network.forget()
+                alice.origin.requestPause = .milliseconds(50)
+                let gone = try await alice.tell(bob.point, "two")
+                #expect(gone == .taken(installations: 0, failed: 1))
+                try await relay.drained()
+                #expect(relay.stage.apns.deliveries().count == 1)
+                // Back again, with a higher version.
+                #expect(try await bob.register(at: [server]) == [.registered(server)])
+                #expect(try await alice.tell(bob.point, "three") == .delivered)
+                #expect(try bob.text(try await arrivals.next("a push")) == "three")
             }
         }
+    }
 
     @Test("A token that Apple calls dead ends the registration, and the sender hears so at once")
     func deadToken() async throws {
         try await RelayStage.statusRelay { relay in
             let (server, apns) = (try relay.statusKey(), relay.stage.apns)
             try await StatusMember.two(relay.stage) { bob, alice in
-                    apns.register(bob.token, as: APNsDevice(topics: [StatusMember.topic]))
-                    try await bob.register(at: [server])
-                    apns.unregister(bob.token, since: World.live.now() + .seconds(3_600))
-                    #expect(try await alice.tell(bob.point, "one") == .taken(installations: 0, failed: 1))
-                    try await relay.drained()
-                    #expect(apns.deliveries().isEmpty)
-                }
+                apns.register(bob.token, as: APNsDevice(topics: [StatusMember.topic]))
+                try await bob.register(at: [server])
+                apns.unregister(bob.token, since: World.live.now() + .seconds(3_600))
+                #expect(try await alice.tell(bob.point, "one") == .taken(installations: 0, failed: 1))
+                try await relay.drained()
+                #expect(apns.deliveries().isEmpty)
             }
         }
+    }
 
     @Test("An address that the operator has forgotten is pushed to no more")
     func forgetAddress() async throws {
         try await RelayStage.statusRelay { relay in
             let server = try relay.statusKey()
             try await StatusMember.two(relay.stage) { bob, alice in
-                    try await bob.register(at: [server])
-                    #expect(try await alice.tell(bob.point, "one") == .delivered)
-                    try await relay.drained()
-                    let person = try Operator(relay)
-                    let wrong = await person.run("forget", "address", input: alice.token)
-                    #expect(wrong.status == .failed)
-                    let told = await person.run("forget", "address", input: bob.token)
-                    #expect(told.out.first?.hasPrefix("Forgotten: 1 device") == true, "\(told)")
-                    #expect(!(told.out + told.err).joined().contains(bob.token))
-                    #expect(try await alice.tell(bob.point, "two") == .taken(installations: 0, failed: 1))
-                    #expect(relay.stage.apns.deliveries().count == 1)
-                }
+                try await bob.register(at: [server])
+                #expect(try await alice.tell(bob.point, "one") == .delivered)
+                try await relay.drained()
+                let person = try Operator(relay)
+                let wrong = await person.run("forget", "address", input: alice.token)
+                #expect(wrong.status == .failed)
+                let told = await person.run("forget", "address", input: bob.token)
+                #expect(told.out.first?.hasPrefix("Forgotten: 1 device") == true, "\(told)")
+                #expect(!(told.out + told.err).joined().contains(bob.token))
+                #expect(try await alice.tell(bob.point, "two") == .taken(installations: 0, failed: 1))
+                #expect(relay.stage.apns.deliveries().count == 1)
             }
         }
+    }
 
     @Test("Garbage on every topic stops nothing, and is counted")
     func garbage() async throws {
@@ -130,35 +130,35 @@ struct StatusTests {
             let server = try relay.statusKey()
             let network = relay.stage.sandbox.waku.network
             try await StatusMember.two(relay.stage) { bob, alice in
-                    let arrivals = relay.stage.apns.subscribe(token: bob.token)
-                    try await bob.register(at: [server])
-                    try await relay.statusReaches(4, "topics")
-                    let person = StatusHash.person(bob.point)
-                    let topics = [
-                        WakuTopic.partitioned(of: server), .personal(of: server), .query(of: person),
-                        .prefixedQuery(of: person)
-                    ]
-                    var sent = 0
-                    for topic in topics {
-                        for payload in Self.junk(for: server, on: topic) {
-                            network.publish(
-                                SimulatedWakuMessage(
-                                    payload: payload, contentTopic: topic.contentTopic,
-                                    timestamp: network.now + Int64(sent)),
-                                on: WakuNodeSimulator.pubsubTopic)
-                            sent += 1
-                        }
+                let arrivals = relay.stage.apns.subscribe(token: bob.token)
+                try await bob.register(at: [server])
+                try await relay.statusReaches(4, "topics")
+                let person = StatusHash.person(bob.point)
+                let topics = [
+                    WakuTopic.partitioned(of: server), .personal(of: server), .query(of: person),
+                    .prefixedQuery(of: person)
+                ]
+                var sent = 0
+                for topic in topics {
+                    for payload in Self.junk(for: server, on: topic) {
+                        network.publish(
+                            SimulatedWakuMessage(
+                                payload: payload, contentTopic: topic.contentTopic,
+                                timestamp: network.now + Int64(sent)),
+                            on: WakuNodeSimulator.pubsubTopic)
+                        sent += 1
                     }
-                    let taken = { () async throws -> Int64 in
-                        try await relay.status("waku")?["received"]?.int64 ?? 0
-                    }
-                    try await asked(for: "all of it, taken in") { try await taken() >= Int64(sent) }
-                    #expect(try await alice.tell(bob.point, "still there") == .delivered)
-                    #expect(try bob.text(try await arrivals.next("a push")) == "still there")
-                    #expect(try await relay.status("registered")?.int64 == 1)
                 }
+                let taken = { () async throws -> Int64 in
+                    try await relay.status("waku")?["received"]?.int64 ?? 0
+                }
+                try await asked(for: "all of it, taken in") { try await taken() >= Int64(sent) }
+                #expect(try await alice.tell(bob.point, "still there") == .delivered)
+                #expect(try bob.text(try await arrivals.next("a push")) == "still there")
+                #expect(try await relay.status("registered")?.int64 == 1)
             }
         }
+    }
 
     /// What does not open, and what opens and is nothing.
     private static func junk(for server: PublicPoint, on topic: WakuTopic) -> [[UInt8]] {
@@ -213,21 +213,21 @@ struct StatusTests {
             let server = try relay.statusKey()
             try await relay.stage.withWakuNode { other in
                 try await StatusMember.two(relay.stage) { bob, alice in
-                        let arrivals = relay.stage.apns.subscribe(token: bob.token)
-                        try await bob.register(at: [server])
-                        let url = try #require(other.url)
-                        try relay.relay.reload(
-                            relay.stage.configuration(RelayStage.status(", waku: { url: \"\(url)\" }")))
-                        await relay.stage.sandbox.waku.node.away()
-                        try await relay.listens()
-                        relay.stage.sandbox.waku.network.forget()
-                        #expect(try await alice.tell(bob.point, "over there") == .delivered)
-                        #expect(try bob.text(try await arrivals.next("a push")) == "over there")
-                        #expect(try relay.statusKey() == server)
-                    }
+                    let arrivals = relay.stage.apns.subscribe(token: bob.token)
+                    try await bob.register(at: [server])
+                    let url = try #require(other.url)
+                    try relay.relay.reload(
+                        relay.stage.configuration(RelayStage.status(", waku: { url: \"\(url)\" }")))
+                    await relay.stage.sandbox.waku.node.away()
+                    try await relay.listens()
+                    relay.stage.sandbox.waku.network.forget()
+                    #expect(try await alice.tell(bob.point, "over there") == .delivered)
+                    #expect(try bob.text(try await arrivals.next("a push")) == "over there")
+                    #expect(try relay.statusKey() == server)
                 }
             }
         }
+    }
 
     @Test("A reload with another key is another server; one without a key changes nothing")
     func otherKey() async throws {
@@ -276,28 +276,28 @@ struct StatusTests {
         let node = relay.stage.sandbox.waku.node
         let port = try #require(node.port)
         try await StatusMember.two(relay.stage) { bob, alice in
-                let arrivals = relay.stage.apns.subscribe(token: bob.token)
-                let events = try await bob.register(at: servers)
-                #expect(Set(events) == Set(servers.map { .registered($0) }))
-                await node.away()
-                alice.origin.answerWait = StatusLimits.answerWait
-                for number in 0..<3 {
-                    #expect(try await alice.tell(bob.point, "number \(number)") == .delivered)
-                    #expect(try bob.text(try await arrivals.next("a push")) == "number \(number)")
-                }
-                try await relay.statusReaches(3, "requests", of: "other")
-                try await node.back(at: port)
-                try await relay.listens()
-                #expect(try await alice.tell(bob.point, "number 3") == .delivered)
-                // What the first hears out of the store it may push too, for servers know nothing of each
-                // other: the phone shows each once.
-                var shown = 0
-                for delivery in relay.stage.apns.deliveries() {
-                    if try bob.opened(Secret(delivery.body), isStored: true) != nil { shown += 1 }
-                }
-                #expect(shown == 4)
+            let arrivals = relay.stage.apns.subscribe(token: bob.token)
+            let events = try await bob.register(at: servers)
+            #expect(Set(events) == Set(servers.map { .registered($0) }))
+            await node.away()
+            alice.origin.answerWait = StatusLimits.answerWait
+            for number in 0..<3 {
+                #expect(try await alice.tell(bob.point, "number \(number)") == .delivered)
+                #expect(try bob.text(try await arrivals.next("a push")) == "number \(number)")
             }
+            try await relay.statusReaches(3, "requests", of: "other")
+            try await node.back(at: port)
+            try await relay.listens()
+            #expect(try await alice.tell(bob.point, "number 3") == .delivered)
+            // What the first hears out of the store it may push too, for servers know nothing of each
+            // other: the phone shows each once.
+            var shown = 0
+            for delivery in relay.stage.apns.deliveries() {
+                if try bob.opened(Secret(delivery.body), isStored: true) != nil { shown += 1 }
+            }
+            #expect(shown == 4)
         }
+    }
 
     @Test("The demo's phones open what a sender told them")
     func demo() async throws {

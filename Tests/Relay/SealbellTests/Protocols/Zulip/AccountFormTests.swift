@@ -109,101 +109,101 @@ struct AccountFormTests {
     @Test("A phone of each kind registers, is written to, is refused by its service, and comes back")
     func wholeWay() async throws {
         try await RelayStage.running { relay in
-                let server = try await relay.server()
-                let phones = [AccountPhone(.apns, 1 << 53 + 1), AccountPhone(.fcm, .min)]
-                var ids: [Int64] = []
-                for phone in phones {
-                    let form = try phone.form(realm: server.realm.uuid, bouncerKey: relay.bouncerKey)
-                    let answer = try await call(relay, server, .register, form)
-                    #expect(answer.status == 200)
-                    ids.append(try #require(answer.json["device_id"]?.int64))
-                }
-                let arrivals = [
+            let server = try await relay.server()
+            let phones = [AccountPhone(.apns, 1 << 53 + 1), AccountPhone(.fcm, .min)]
+            var ids: [Int64] = []
+            for phone in phones {
+                let form = try phone.form(realm: server.realm.uuid, bouncerKey: relay.bouncerKey)
+                let answer = try await call(relay, server, .register, form)
+                #expect(answer.status == 200)
+                ids.append(try #require(answer.json["device_id"]?.int64))
+            }
+            let arrivals = [
                 relay.stage.apns.subscribe(token: phones[0].token),
                 relay.stage.fcm.subscribe(address: phones[1].token)
-                ]
-                let sent = try await notify(
-                    relay, server, [(ids[0], phones[0].seal("one")), (ids[1], phones[1].seal("two"))])
-                #expect(sent.status == 200 && sent.apple == 1 && sent.android == 1)
-                #expect(sent.json["delete_device_ids"]?.array?.isEmpty == true)
-                for ((phone, arrival), text) in zip(zip(phones, arrivals), ["one", "two"]) {
-                    #expect(try phone.open(try await arrival.next("a delivery")) == text)
-                }
-                let none = try await ask(
-                    relay, server, "GET",
-                    ZulipPath.staleDevices.rawValue + "?realm_uuid=\(server.realm.uuid)", nil)
-                #expect(none.status == 200 && none.json["device_ids"]?.array?.isEmpty == true)
-                #expect(none.json["next_after"]?.isNull == true)
-                try await relay.drained()
+            ]
+            let sent = try await notify(
+                relay, server, [(ids[0], phones[0].seal("one")), (ids[1], phones[1].seal("two"))])
+            #expect(sent.status == 200 && sent.apple == 1 && sent.android == 1)
+            #expect(sent.json["delete_device_ids"]?.array?.isEmpty == true)
+            for ((phone, arrival), text) in zip(zip(phones, arrivals), ["one", "two"]) {
+                #expect(try phone.open(try await arrival.next("a delivery")) == text)
             }
+            let none = try await ask(
+                relay, server, "GET",
+                ZulipPath.staleDevices.rawValue + "?realm_uuid=\(server.realm.uuid)", nil)
+            #expect(none.status == 200 && none.json["device_ids"]?.array?.isEmpty == true)
+            #expect(none.json["next_after"]?.isNull == true)
+            try await relay.drained()
         }
+    }
 
     @Test(
         "A phone that its service refuses is dead to its server, and the operator hears why; others are sent")
     func refused() async throws {
         try await RelayStage.running { relay in
-                let person = try Operator(relay)
-                let server = try await relay.server()
-                let realm = server.realm.uuid
-                let phones = [AccountPhone(.apns, 1), AccountPhone(.apns, 2)]
-                var ids: [Int64] = []
-                for phone in phones {
-                    let form = try phone.form(realm: realm, bouncerKey: relay.bouncerKey)
-                    let answer = try await call(relay, server, .register, form)
-                    ids.append(try #require(answer.json["device_id"]?.int64))
-                }
-                func why(_ id: Int64) async -> CommandRun {
-                    await person.run("why", "device", "--realm", realm, "--device-id", String(id))
-                }
-                #expect(await why(ids[0]).out.first?.hasPrefix("live           apns, org.acme.chat") == true)
-                // The simulator learns of a phone with its first push.
-                let first = try await notify(
-                    relay, server, [(ids[0], phones[0].seal("0")), (ids[1], phones[1].seal("0"))])
-                #expect(first.apple == 2)
-            relay.stage.apns.unregister(phones[0].token, since: World.live.now())
-                let sent = try await notify(
-                    relay, server, [(ids[0], phones[0].seal("a")), (ids[1], phones[1].seal("b"))])
-                #expect(sent.apple == 1)
-                #expect(sent.json["delete_device_ids"]?.array?.compactMap(\.int64) == [ids[0]])
-                let told = await why(ids[0])
-                #expect(told.status == .done && told.out.first?.hasPrefix("expired") == true)
-                #expect(!told.out.joined().contains(phones[0].token))
-                #expect(await why(5).status == .failed)
-                #expect(await why(ids[1]).status == .done)
-                let both = await person.run(
-                    "why", "device", "--realm", realm, "--device-id", "5", "--token-id", "AAAAAAAAAAE=")
-                #expect(both.status == .usage)
-                let gone = await person.run(
-                    "forget", "device", "--realm", realm, "--device-id", String(ids[1]))
-                #expect(gone.out == ["Forgotten: 1 device."])
-                // It comes back by registering, with the same number.
-                let again = try phones[1].form(realm: realm, bouncerKey: relay.bouncerKey)
-                #expect(try await call(relay, server, .register, again).json["device_id"]?.int64 == ids[1])
-                let all = await person.run("forget", "address", input: phones[1].token)
-                #expect(all.out.first?.hasPrefix("Forgotten: 1 device") == true)
+            let person = try Operator(relay)
+            let server = try await relay.server()
+            let realm = server.realm.uuid
+            let phones = [AccountPhone(.apns, 1), AccountPhone(.apns, 2)]
+            var ids: [Int64] = []
+            for phone in phones {
+                let form = try phone.form(realm: realm, bouncerKey: relay.bouncerKey)
+                let answer = try await call(relay, server, .register, form)
+                ids.append(try #require(answer.json["device_id"]?.int64))
             }
+            func why(_ id: Int64) async -> CommandRun {
+                await person.run("why", "device", "--realm", realm, "--device-id", String(id))
+            }
+            #expect(await why(ids[0]).out.first?.hasPrefix("live           apns, org.acme.chat") == true)
+            // The simulator learns of a phone with its first push.
+            let first = try await notify(
+                relay, server, [(ids[0], phones[0].seal("0")), (ids[1], phones[1].seal("0"))])
+            #expect(first.apple == 2)
+            relay.stage.apns.unregister(phones[0].token, since: World.live.now())
+            let sent = try await notify(
+                relay, server, [(ids[0], phones[0].seal("a")), (ids[1], phones[1].seal("b"))])
+            #expect(sent.apple == 1)
+            #expect(sent.json["delete_device_ids"]?.array?.compactMap(\.int64) == [ids[0]])
+            let told = await why(ids[0])
+            #expect(told.status == .done && told.out.first?.hasPrefix("expired") == true)
+            #expect(!told.out.joined().contains(phones[0].token))
+            #expect(await why(5).status == .failed)
+            #expect(await why(ids[1]).status == .done)
+            let both = await person.run(
+                "why", "device", "--realm", realm, "--device-id", "5", "--token-id", "AAAAAAAAAAE=")
+            #expect(both.status == .usage)
+            let gone = await person.run(
+                "forget", "device", "--realm", realm, "--device-id", String(ids[1]))
+            #expect(gone.out == ["Forgotten: 1 device."])
+            // It comes back by registering, with the same number.
+            let again = try phones[1].form(realm: realm, bouncerKey: relay.bouncerKey)
+            #expect(try await call(relay, server, .register, again).json["device_id"]?.int64 == ids[1])
+            let all = await person.run("forget", "address", input: phones[1].token)
+            #expect(all.out.first?.hasPrefix("Forgotten: 1 device") == true)
         }
+    }
 
     @Test("What is refused is refused in the form of its call: an old date, a foreign realm, a wrong method")
     func faults() async throws {
         try await RelayStage.running { relay in
-                let (server, other) = (try await relay.server(), try await relay.server("b.acme.example"))
-                let phone = AccountPhone(.fcm, 7)
-                let old = try phone.form(
-                    realm: server.realm.uuid, bouncerKey: relay.bouncerKey, age: 86_460)
-                let expired = try await call(relay, server, .register, old)
-                #expect(expired.status == 400 && expired.code == "REQUEST_EXPIRED")
-                #expect(expired.json["error_code"]?.string == "request_expired")
-                let foreign = try phone.form(realm: other.realm.uuid, bouncerKey: relay.bouncerKey)
-                #expect(try await call(relay, server, .register, foreign).status == 403)
-                let path = ZulipPath.staleDevices.rawValue + "?realm_uuid=\(server.realm.uuid)"
-                #expect(try await ask(relay, server, "POST", path, Secret("".utf8)).status == 405)
-                #expect(try await ask(relay, other, "GET", path, nil).status == 403)
-                #expect(try await ask(relay, server, "GET", path + "&limit=0", nil).status == 400)
-                #expect(try await relay.door().ask("GET", path, headers: [], body: nil).status == 401)
-                #expect(try await ask(relay, server, "GET", "//" + path.dropFirst(), nil).status == 200)
-            }
+            let (server, other) = (try await relay.server(), try await relay.server("b.acme.example"))
+            let phone = AccountPhone(.fcm, 7)
+            let old = try phone.form(
+                realm: server.realm.uuid, bouncerKey: relay.bouncerKey, age: 86_460)
+            let expired = try await call(relay, server, .register, old)
+            #expect(expired.status == 400 && expired.code == "REQUEST_EXPIRED")
+            #expect(expired.json["error_code"]?.string == "request_expired")
+            let foreign = try phone.form(realm: other.realm.uuid, bouncerKey: relay.bouncerKey)
+            #expect(try await call(relay, server, .register, foreign).status == 403)
+            let path = ZulipPath.staleDevices.rawValue + "?realm_uuid=\(server.realm.uuid)"
+            #expect(try await ask(relay, server, "POST", path, Secret("".utf8)).status == 405)
+            #expect(try await ask(relay, other, "GET", path, nil).status == 403)
+            #expect(try await ask(relay, server, "GET", path + "&limit=0", nil).status == 400)
+            #expect(try await relay.door().ask("GET", path, headers: [], body: nil).status == 401)
+            #expect(try await ask(relay, server, "GET", "//" + path.dropFirst(), nil).status == 200)
         }
+    }
 
     // MARK: bad input
 
@@ -226,19 +226,19 @@ struct AccountFormTests {
     private func withBadScene(_ body: @escaping (BadScene) async throws -> Void) async throws {
         let watch = WatchedEngine.Watch()
         try await RelayStage.running(engine: { WatchedEngine($0, watch) }) { relay in
-                let server = try await relay.server()
-                let phone = AccountPhone(.apns, 7)
-                let form = try phone.form(realm: server.realm.uuid, bouncerKey: relay.bouncerKey)
-                let registered = try await call(relay, server, .register, form)
-                let id = try #require(registered.json["device_id"]?.int64)
-                _ = watch.take()
-                try await body(
-                    BadScene(relay: relay, server: server, form: form, id: id, watch: watch))
-                // It serves on, as if nothing had been.
+            let server = try await relay.server()
+            let phone = AccountPhone(.apns, 7)
+            let form = try phone.form(realm: server.realm.uuid, bouncerKey: relay.bouncerKey)
+            let registered = try await call(relay, server, .register, form)
+            let id = try #require(registered.json["device_id"]?.int64)
+            _ = watch.take()
+            try await body(
+                BadScene(relay: relay, server: server, form: form, id: id, watch: watch))
+            // It serves on, as if nothing had been.
             #expect(relay.stage.apns.counters.received == 0)
-                #expect(try await notify(relay, server, [(id, phone.seal("a"))]).apple == 1)
-            }
+            #expect(try await notify(relay, server, [(id, phone.seal("a"))]).apple == 1)
         }
+    }
 
     @Test("Bad input of a registration is refused by one error, and leaves the store as it is")
     func badRegistrations() async throws {
