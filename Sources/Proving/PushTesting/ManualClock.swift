@@ -39,6 +39,10 @@ package final class ManualClock: Sendable {
     package var elapsed: Duration { state.withLock(\.elapsed) }
     /// How many tasks sleep now.
     package var sleeping: Int { state.withLock { $0.sleepers.count } }
+    /// The time until the next sleeper wakes; `nil` when nobody sleeps.
+    package var untilNext: Duration? {
+        state.withLock { state in state.sleepers.map { $0.until - (startInstant + state.elapsed) }.min() }
+    }
 
     /// Moves both clocks and wakes, in order, every sleeper whose deadline has come.
     package func advance(by span: Duration) {

@@ -29,6 +29,8 @@ package struct StayingTasks: Sendable {
     package init(limit: Int) { self.limit = limit }
 
     package var count: Int { parked.count }
+    /// Whether looks change nothing any more, until work comes.
+    package var isAtRest: Bool { busy == 0 && parked.isEmpty && most == (0, 0) }
 
     private var mayStay: Int { isClosed || max(most.now, most.before) < Self.leastBusy ? 0 : limit }
 
