@@ -64,6 +64,8 @@ final class DeliveryCore: Sendable {
     let hold: Hold
     let pacer: Pacer
     let tolls: InstanceTolls
+    /// When the tick comes: lanes, and replies that wait, wake it.
+    let ticks: RegularLooks
     let table: Mutex<Table>
     let observer: DeliveryObserver
     /// The clock by which custody and records end.
@@ -88,6 +90,7 @@ final class DeliveryCore: Sendable {
         lease = Lease(store: outbox, limits: limits, world: world, journal: journal)
         membership = Membership(store: outbox, limits: limits, world: world, journal: journal)
         tolls = InstanceTolls(membership, world)
+        ticks = RegularLooks(world)
         table = Mutex(Table(apps: AppDirectory([]), lanes: [:], overrides: [:]))
         settler = Settler(store: outbox, limits: limits, world: world, journal: journal)
         outbox.ended.hear { [weak self] in self?.revoke($0) }
@@ -112,8 +115,11 @@ final class DeliveryCore: Sendable {
         table.withLock { $0.volatileLanes[name] }
     }
 
-    /// Every lane that needs the tick.
+    /// Every lane that gets the tick.
     var ticking: [any LaneHandle] { table.withLock { Array($0.lanes.values) + $0.leaving } }
+
+    /// Whether the next tick could find something to do: the tick rests otherwise.
+    var needsTick: Bool { firstAttempts.isWaitedFor || ticking.contains(where: \.needsTick) }
 
     /// Of pushes that the store has just given out, those whose requests are under way are not sent beside
     /// these (``RowsUnderWay``). A push may be under way in a lane that has left, or in the pair's other one.

@@ -29,7 +29,10 @@ package struct DeliveryLimits: Sendable {
     package var sweepEvery: Duration = .seconds(60)
     /// The core's tick: deadlines of replies and due retries are seen within this span.
     package var tick: Duration = .milliseconds(100)
-    /// The lanes' counts of parked pushes are set right every so many ticks.
+    /// The same while no lane owes anything and no reply waits. It bounds how long a wake-up could be missed,
+    /// and how late a suspension of this process is noticed: a tenth of what ends its share (``aliveFor``).
+    package var restTick: Duration = .seconds(1)
+    /// The lanes' counts of parked pushes are set right once in so many ticks' time.
     package var recountTicks = 50
     /// First step of the back-off of one push (docs/push-services.md §6), which stands in its row: anyone who
     /// sends it next keeps to it.

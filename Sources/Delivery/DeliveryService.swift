@@ -129,6 +129,7 @@ package final class DeliveryService: Service {
                 overrides: setup.overrides.mapValues(DeliveryCore.Override.init))
             return (fresh, gone)
         }
+        core.ticks.wake()
         core.tolls.keep(setup.apps.names)
         for lane in gone { lane.giveWay() }
         core.table.withLock { table in
@@ -260,16 +261,21 @@ package final class DeliveryService: Service {
         }
     }
 
+    /// Ticks while a lane or a reply needs it, and seldom otherwise (decision 0145).
     private func tickLoop() async {
-        var ticks = 0
-        let seconds = Double(core.limits.tick.wholeMilliseconds) / 1_000
-        while !Task.isCancelled {
-            do { try await core.world.sleep(core.world.instant() + core.limits.tick) } catch { return }
+        let (tick, rest) = (core.limits.tick, max(core.limits.tick, core.limits.restTick))
+        let seconds = Double(tick.wholeMilliseconds) / 1_000
+        var recountsAt = core.world.instant() + tick * core.limits.recountTicks
+        while true {
+            await core.ticks.next(every: tick) { core.needsTick ? nil : rest }
+            guard !Task.isCancelled else { return }
+            let now = core.world.instant()
             core.membership.tick()
-            core.firstAttempts.tick(core.world.instant())
+            core.firstAttempts.tick(now)
             for lane in core.ticking { lane.tick(seconds: seconds) }
-            ticks += 1
-            if ticks % core.limits.recountTicks == 0 { recountDue.ring() }
+            guard now >= recountsAt else { continue }
+            recountsAt = now + tick * core.limits.recountTicks
+            recountDue.ring()
         }
     }
 

@@ -35,7 +35,8 @@ struct AddressWaits: Sendable {
     private var underWay = [UInt16](repeating: 0, count: places)
     private static let places = 4_096
     private var waits: [Int: Wait] = [:]
-    private var ticks = 0
+    /// When addresses that wait no longer are looked for; `nil`: none are known.
+    private var looksAt: ContinuousClock.Instant?
     private let most: Int
     private let window: Int
     private let base: Duration
@@ -44,7 +45,7 @@ struct AddressWaits: Sendable {
     private let callWait: Duration
     private let returns: Duration
     private let tickSpan: Duration
-    /// Between looks for addresses that wait no longer.
+    /// Ticks between looks for addresses that wait no longer.
     private static let looksEvery = 10
 
     init(limits: DeliveryLimits) {
@@ -179,9 +180,10 @@ struct AddressWaits: Sendable {
     // MARK: room
 
     mutating func tick(at instant: ContinuousClock.Instant) {
-        guard !waits.isEmpty else { return }
-        ticks += 1
-        if ticks % Self.looksEvery == 0 { forget(instant) }
+        guard !waits.isEmpty else { return looksAt = nil }
+        let isDue = looksAt.map { $0 <= instant } ?? false
+        if isDue { forget(instant) }
+        if isDue || looksAt == nil { looksAt = instant + tickSpan * Self.looksEvery }
     }
 
     private var hasRoom: Bool { waits.count < most }

@@ -302,6 +302,9 @@ final class FirstAttempts: Sendable {
         for group in groups { group.end() }
     }
 
+    /// Whether replies wait.
+    var isWaitedFor: Bool { state.withLock { !$0.groups.isEmpty } }
+
     /// Lets go of replies whose deadline has come, and of groups that are done.
     func tick(_ instant: ContinuousClock.Instant) {
         state.withLock { state in

@@ -77,6 +77,8 @@ extension Intake {
             handOver(taken)
             return FirstWait(outcomes: outcomes, undoing: undoing)
         }
+        // A call of nothing but repeats gives no lane anything that would wake the tick.
+        core.ticks.wake()
         // Watched before the lane has the push, so that no answer can come too early.
         taken.forEach { index, place, admission in
             watch(admission, at: index, of: place, in: group, deadline: wait)

@@ -15,7 +15,7 @@ final class Lane<P: Provider>: LaneHandle {
     let refill = Bell()
     private let stopped = Bell()
     let drained = Bell()
-    private let senders = LaneSenders()
+    let senders = LaneSenders()
     let meter: LaneMeter
     /// The lane's identity at its service; `nil`: not known.
     private let identity: Secret?
@@ -71,20 +71,6 @@ final class Lane<P: Provider>: LaneHandle {
         }
     }
 
-    func tick(seconds: Double) {
-        let moment = moment
-        let isLeased = core.lease.grant() != nil
-        let isCongested = core.settler.holdsBack
-        let after = change { state in
-            let actions = state.tick(
-                at: moment, seconds: seconds, isLeased: isLeased, isCongested: isCongested)
-            return ((inMemory: state.inMemory, parked: state.parked, isStopping: state.isStopping), actions)
-        }
-        meter.backlog(inMemory: after.inMemory, parked: after.parked)
-        senders.endUnneeded()
-        if after.isStopping { drained.ring() }
-    }
-
     var moment: LaneMoment {
         let (now, instant) = (core.world.now(), core.world.instant())
         return LaneMoment(
@@ -96,14 +82,17 @@ final class Lane<P: Provider>: LaneHandle {
 
     func correct(parked: Int, hasGained: Bool, notedBefore: Int) {
         state.withLock { $0.correct(parked: parked, hasGained: hasGained, notedBefore: notedBefore) }
+        core.ticks.wake()
     }
 
     func landed(_ pushClass: PushClass, due: UnixTime) {
         state.withLock { $0.noteParked(pushClass, due: due) }
+        core.ticks.wake()
     }
 
     func putOff(_ pushes: [(pushClass: PushClass, due: UnixTime)]) {
         state.withLock { state in for (pushClass, due) in pushes { state.putOff(pushClass, due: due) } }
+        core.ticks.wake()
     }
 
     func snapshot() -> LaneSnapshot {
@@ -308,20 +297,24 @@ final class Lane<P: Provider>: LaneHandle {
     func change(_ body: (inout LaneState, inout LaneState.Actions) -> Void) {
         var actions = LaneState.Actions()
         let isReplaced = state.withLock { state in
+            state.hasChanged = true
             body(&state, &actions)
             settle(&actions)
             return state.isReplaced
         }
+        core.ticks.wake()
         carryOut(actions, isReplaced: isReplaced)
     }
 
     /// The same with a value, for rare changes.
     func change<Value>(_ body: (inout LaneState) -> (Value, LaneState.Actions)) -> Value {
         let (value, actions, isReplaced) = state.withLock { state in
+            state.hasChanged = true
             var (value, actions) = body(&state)
             settle(&actions)
             return (value, actions, state.isReplaced)
         }
+        core.ticks.wake()
         carryOut(actions, isReplaced: isReplaced)
         return value
     }

@@ -1,7 +1,7 @@
 package import PushModel
 
 /// A lane as the rest of the core sees it, whatever its provider.
-typealias LaneHandle = LaneAdmission & LaneCounting & LaneRunning & LaneReturn
+typealias LaneHandle = LaneAdmission & LaneCounting & LaneRunning & LaneReturn & LaneTicking
 
 /// Where pushes come into a lane. Asked by the intake, by the pair's other lane, and by one whose claim has
 /// brought some.
@@ -32,10 +32,18 @@ protocol LaneReturn: AnyObject, Sendable {
     func comeBack(_ entry: LaneQueue.Entry, isOurs: Bool)
 }
 
-/// What a lane is told about the store and time, and what it gives back. Called by the service's loops, the
-/// settler and ``Reclaim``.
-protocol LaneCounting: AnyObject, Sendable {
+/// A lane's share of the core's tick. Called by the service's loop.
+protocol LaneTicking: AnyObject, Sendable {
+    /// - Parameter seconds: between ticks while one is needed.
     func tick(seconds: Double)
+    /// Whether the next tick could find something to do here. A lane that comes to need it wakes
+    /// ``DeliveryCore/ticks``.
+    var needsTick: Bool { get }
+}
+
+/// What a lane is told about the store, and what it gives back. Called by the service's loops, the settler and
+/// ``Reclaim``.
+protocol LaneCounting: AnyObject, Sendable {
     /// The store now holds one more push of this lane as parked.
     func landed(_ pushClass: PushClass, due: UnixTime)
     /// The store's own count of this lane's parked pushes.

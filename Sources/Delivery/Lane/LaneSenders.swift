@@ -28,6 +28,9 @@ final class LaneSenders: Sendable {
     /// Tasks that stay, and tasks that were ever made.
     var tasks: (parked: Int, made: Int) { state.withLock { ($0.staying.count, $0.made) } }
 
+    /// Whether no task stays or sends, and none has for two looks.
+    var isAtRest: Bool { state.withLock { $0.given.isEmpty && $0.staying.isAtRest } }
+
     /// Gives a push to a task that stays.
     ///
     /// - Returns: false when there is none: then the caller makes one that does ``work()``.

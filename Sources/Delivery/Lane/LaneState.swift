@@ -18,6 +18,8 @@ struct LaneState: Sendable {
     private var drainUntil: ContinuousClock.Instant?
     /// A reload has replaced or removed this lane: its halts are no longer reported.
     private(set) var isReplaced = false
+    /// Something has happened since the last tick, which may have to hear of it.
+    var hasChanged = true
     /// All durable pushes go back to the store, and none come from it (``Reclaim``).
     private var handsBack: Bool
     private let longestWait: Duration
@@ -268,6 +270,12 @@ struct LaneState: Sendable {
     }
 
     // MARK: the tick
+
+    /// Whether the next tick could find something to do: a change that it has not seen, or something that is
+    /// owed here and may become due, expire or be claimed.
+    var needsTick: Bool {
+        hasChanged || isStopping || !memory.isEmpty || !rows.isEmpty || traffic.underWay + returning > 0
+    }
 
     /// The tick: retries that are due, custody that has ended, the store's parked pushes.
     ///

@@ -99,6 +99,9 @@ struct ParkedRows: Sendable {
 
     // MARK: asking for it
 
+    /// Nothing waits in the store as far as this process knows, and it is not being asked.
+    var isEmpty: Bool { count == 0 && putOff.total == 0 && !isClaiming }
+
     /// Whether `ask` could call for a claim. If only pushes that were put off wait, the store says when the
     /// next is due.
     var mayAsk: Bool { !isClaiming && (count > 0 || putOff.total > 0) }

@@ -126,6 +126,26 @@ struct LaneSendersTests {
         #expect(stage.hasEnded)
     }
 
+    @Test("They are at rest when two looks have found nothing to end and nothing under way")
+    func rests() async throws {
+        let stage = Stage()
+        #expect(stage.senders.isAtRest)
+        await stage.send(0..<5)
+        #expect(!stage.senders.isAtRest)
+        await stage.end(0..<5)
+        #expect(!stage.senders.isAtRest, "five tasks stay")
+        #expect(await stage.look() == 5)
+        #expect(!stage.senders.isAtRest)
+        #expect(await stage.look() == 0)
+        #expect(await stage.look() == 0)
+        #expect(stage.senders.isAtRest)
+        await stage.send(5..<6)
+        #expect(await stage.look() == 0)
+        #expect(!stage.senders.isAtRest, "a push is under way for as long as it takes")
+        await stage.end(5..<6)
+        await stage.close()
+    }
+
     @Test("Tasks stay where many pushes were under way a moment ago, and none where a few were")
     func stays() async throws {
         let stage = Stage()
