@@ -77,6 +77,8 @@ package struct IngressLimits: Sendable {
     /// How often the deadlines above are looked at, hence their grain: a fiftieth of the answer's. A look at
     /// twenty thousand connections takes less than a millisecond.
     package var sweep = Duration.milliseconds(250)
+    /// The same while no connection stands: it only bounds how long a wake-up could be missed.
+    package var restSweep = Duration.seconds(10)
     /// Parts (heads, pieces, ends) of later requests that may wait behind the one being answered; a client
     /// that sends more in one read loses the connection after the answer.
     package var waitingParts = 64

@@ -45,6 +45,14 @@ final class LastStrain: Sendable {
         state.withLock { $0.last[strain] = now }
     }
 
+    /// When ``change(at:)`` will have something to tell unless more is noted; `nil`: never.
+    var nextChange: ContinuousClock.Instant? {
+        state.withLock { state in
+            guard let told = state.told else { return state.last.isEmpty ? began + lasts : began }
+            return told == Set(state.last.keys) ? state.last.values.min().map { $0 + lasts } : began
+        }
+    }
+
     /// What strains the listener now, if that has changed since the last report. A new listener first reports
     /// after a while that nothing does, because the earlier process may have reported something.
     func change(at now: ContinuousClock.Instant) -> Set<ListenerStrain>? {

@@ -197,13 +197,17 @@ package final class HTTPListener: Service, Sendable {
         job.reply.send(answer)
     }
 
-    /// Looks at the deadlines of all connections, and cuts them when a drain has taken too long.
+    /// Looks at the deadlines of all connections, and cuts them when a drain has taken too long. While there
+    /// are none, it rests (decision 0145).
     private func sweepRegularly() async {
         while true {
-            // The sleep ends early only by cancellation, which ends the sweeps.
             let isStopping = drainEnds.withLock { $0 != nil }
             let span = isStopping ? min(core.limits.drainSweep, core.limits.sweep) : core.limits.sweep
-            do { try await core.world.sleep(core.world.instant() + span) } catch { return }
+            await core.looks.next(every: span) {
+                self.drainEnds.withLock { $0 == nil } ? self.core.rest(at: self.core.world.instant()) : nil
+            }
+            // By then everything has been served or cut.
+            guard !Task.isCancelled else { return }
             for mailbox in core.mailboxes.values { mailbox.endUnneeded() }
             let now = core.world.instant()
             if let change = core.strains.change(at: now) { strained(change) }
@@ -223,6 +227,7 @@ package final class HTTPListener: Service, Sendable {
             return end == nil
         }
         guard isFirst else { return }
+        core.looks.wake()
         guard case .open(let channels, _) = state.withLock({ $0 }) else { return drainConnections() }
         let ended = channels.map { stopAccepting($0) }
         EventLoopFuture.andAllComplete(ended, on: group.any()).whenComplete { _ in self.drainConnections() }

@@ -62,6 +62,8 @@ final class ListenerCore: Sendable {
     private let standing = Mutex(StandingBodies())
     let failures: FailedCalls
     let strains: LastStrain
+    /// When the listener looks at deadlines: connections wake it, and calls that are turned away.
+    let looks: RegularLooks
     private let inFlight = Atomic<Int>(0)
     private let draining = Atomic<Bool>(false)
     private let unread = Atomic<Int>(0)
@@ -82,6 +84,7 @@ final class ListenerCore: Sendable {
         shares = Mutex(Shares(limits))
         failures = FailedCalls(perMinute: IngressLimits.failedPerMinute, world: world)
         strains = LastStrain(lasts: limits.strainLasts, began: world.instant())
+        looks = RegularLooks(world)
     }
 
     var router: InstalledRouter { routers.withLock { $0 } }
@@ -98,6 +101,7 @@ final class ListenerCore: Sendable {
     func connectionOpened(_ client: ClientKey?) -> Shares.Grant {
         let (grant, count) = shares.withLock { ($0.connect(client), $0.connections) }
         metrics.connections.set(count)
+        looks.wake()
         switch grant {
         case .granted: break
         case .clientFull: metrics.count(.clientShare)
@@ -129,7 +133,18 @@ final class ListenerCore: Sendable {
     }
 
     /// A call was refused because a common resource has run out.
-    func strained(_ strain: ListenerStrain) { strains.note(strain, at: world.instant()) }
+    func strained(_ strain: ListenerStrain) {
+        strains.note(strain, at: world.instant())
+        looks.wake()
+    }
+
+    /// How long there is nothing to look at, if nothing comes; `nil`: there is something. A request whose
+    /// connection has gone is still served.
+    func rest(at now: ContinuousClock.Instant) -> Duration? {
+        guard openConnections == 0, mailboxes.values.allSatisfy(\.isAtRest) else { return nil }
+        let untilChange = strains.nextChange.map { max(.zero, $0 - now) }
+        return min(limits.restSweep, untilChange ?? limits.restSweep)
+    }
 
     func beginDrain() {
         draining.store(true, ordering: .releasing)

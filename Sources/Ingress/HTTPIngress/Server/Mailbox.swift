@@ -46,6 +46,11 @@ final class Mailbox<Element: Sendable>: Sendable {
     /// Tasks that stay, and tasks that were ever made.
     var tasks: (parked: Int, made: Int) { state.withLock { ($0.staying.count, $0.made) } }
 
+    /// Whether nothing waits or is served, and no task stays or would.
+    var isAtRest: Bool {
+        state.withLock { $0.waiting.isEmpty && $0.given.isEmpty && $0.staying.isAtRest }
+    }
+
     /// False when the queue is full or closed; the element is not taken then.
     func offer(_ element: Element) -> Bool {
         let (taken, woken) = state.withLock { state -> (Bool, StayingTasks.Waiting?) in
