@@ -24,6 +24,8 @@ package final class HTTP2Pool: Sendable {
     private let lane: LaneName?
     private let state: Mutex<State>
     private let patience: Mutex<PoolPatience>
+    /// When it looks for what time alone makes due.
+    private let looks: RegularLooks
     /// An answer that took longer tells how long the next may take.
     private let closeCall: Duration
 
@@ -41,6 +43,7 @@ package final class HTTP2Pool: Sendable {
         loop = group.next()
         executor = LoopExecutor(loop)
         self.world = world
+        looks = RegularLooks(world)
         self.journal = journal
         self.lane = lane
         state = Mutex(State(options: options))
@@ -56,7 +59,7 @@ package final class HTTP2Pool: Sendable {
         state.withLock { $0.start() }
         look()
         while !Task.isCancelled {
-            do { try await world.sleep(world.instant() + .seconds(1)) } catch { break }
+            await looks.next(every: .seconds(1)) { state.withLock { $0.rest(at: moment) } }
             look()
         }
         await stop()
@@ -175,6 +178,7 @@ extension HTTP2Pool {
         case .slot(let link): waiter.resume(returning: HTTP2Slot(on: link))
         case .refused: waiter.resume(returning: nil)
         case .queued(let first, let wakes):
+            looks.wake()
             if wakes { look() } else if first { lookLater(options.growAfter) }
             if let until { lookLater(until - now) }
         }
@@ -211,6 +215,7 @@ extension HTTP2Pool {
     func report(_ tag: HTTP2ConnectionTag, _ report: State.Report) {
         let now = world.instant()
         serve(state.withLock { $0.report(tag.number, report, now: now) })
+        if report.isDoubted { looks.wake() }
     }
 
     func drained(_ tag: HTTP2ConnectionTag) {
@@ -268,6 +273,8 @@ extension HTTP2Pool {
     private func look() {
         let now = world.instant()
         let plan = state.withLock { $0.plan(now: now) }
+        // Whoever calls it may have changed something.
+        looks.wake()
         for waiter in plan.expire { waiter.resume(returning: nil) }
         for link in plan.retire { link.retire() }
         for tag in plan.open { open(HTTP2ConnectionTag(number: tag)) }

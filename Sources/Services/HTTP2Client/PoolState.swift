@@ -204,6 +204,16 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         return plan
     }
 
+    /// For how long time alone changes nothing that `plan` would see: nobody waits, and there is one trusted
+    /// connection, or none that may be opened yet. `nil`: something may become due.
+    func rest(at now: ContinuousClock.Instant) -> Duration? {
+        guard waiting.isEmpty, fullSince == nil, entries.count <= 1, !entries.contains(where: \.isDoubted)
+        else { return nil }
+        if !entries.isEmpty || rests { return options.restLook }
+        guard let openNotBefore, openNotBefore > now else { return nil }
+        return min(options.restLook, openNotBefore - now)
+    }
+
     /// Ends the pool: waiters are told, and connections drain.
     mutating func stop() -> (waiters: [Waiter], links: [Link]) {
         stopping = true

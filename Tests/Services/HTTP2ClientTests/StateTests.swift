@@ -54,6 +54,31 @@ struct PoolStateTests {
         #expect(state.plan(now: start).open.isEmpty)
     }
 
+    @Test("A pool rests with one trusted connection, whatever is under way, or until it may open the next")
+    func rests() {
+        let longest = options().restLook
+        var state = State(options: options())
+        state.start()
+        #expect(state.rest(at: start) == nil, "a connection is to be opened")
+        #expect(state.plan(now: start).open == [1])
+        #expect(state.rest(at: start) == longest)
+        state.ended(1, proved: false, now: start, random: .max)
+        _ = state.plan(now: start)
+        let wait = state.plan(now: start).lookAgain.map { $0 - start }
+        #expect(wait != nil && state.rest(at: start) == wait.map { min($0, longest) })
+        #expect(state.rest(at: start + .seconds(600)) == nil)
+        state = standing([2])
+        #expect(taken(2, from: &state) == 2)
+        #expect(state.rest(at: start) == longest)
+        let waiter = state.wait(7, ahead: false, until: nil, now: start)
+        #expect(state.rest(at: start) == nil)
+        #expect(state.cancel(waiter) == 7)
+        #expect(state.rest(at: start) == longest)
+        _ = state.report(1, report(limit: 2, doubted: true), now: start)
+        #expect(state.rest(at: start) == nil, "a second one is to be opened")
+        #expect(standing([2, 2]).rest(at: start) == nil, "the second one goes when it was idle for long")
+    }
+
     @Test("Streams are taken up to the limit, and come back with a report")
     func limit() {
         var state = standing([2])
