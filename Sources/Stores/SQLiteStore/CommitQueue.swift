@@ -60,6 +60,8 @@ final class CommitQueue: Sendable {
     private let ended: EndedPushes
     private let journal: Journal
     private let state = Mutex(State())
+    /// Rung with each batch.
+    let batchBegun = Bell()
     // Safety: `writer` is touched on GRDB's serial writer queue alone.
     nonisolated(unsafe) private let writer: SQLiteWriter
 
@@ -199,6 +201,7 @@ final class CommitQueue: Sendable {
             if jobs.isEmpty {
                 finds?.answer(db, &writer.frequent)
             } else {
+                batchBegun.ring()
                 commit(jobs, finds, db)
             }
         }

@@ -110,6 +110,13 @@ package final class SQLiteStore: Sendable {
             var last = self.world.instant()
             var pause = self.limits.forgetAfter
             while !Task.isCancelled {
+                if self.queue.commits == forgotten {
+                    // The log is empty until the next commit.
+                    let end = self.world.instant() + self.limits.forgetEvery
+                    await self.queue.batchBegun.wait(until: end, in: self.world)
+                    seen = self.queue.commits
+                    continue
+                }
                 do { try await self.world.sleep(self.world.instant() + pause) } catch { break }
                 let commits = self.queue.commits
                 let isQuiet = commits == seen || forgotten < 0

@@ -288,6 +288,30 @@ struct StoreForgettingTests {
         try next.close()
     }
 
+    @Test("The log is looked at while there is something in it; then nothing is done until the next commit")
+    func rests() async throws {
+        let folder = try TemporaryStore()
+        defer { folder.remove() }
+        let (clock, limits) = (ManualClock(), SQLiteLimits())
+        let engine = try SQLiteStore(path: folder.path, owner: Self.owner, world: clock.world(seed: 1))
+        let running = Task { try await engine.run() }
+        for number in 1...3 {
+            await clock.sleepers(atLeast: 1)
+            #expect(clock.untilNext == limits.forgetAfter)
+            clock.advance(by: limits.forgetAfter)
+            await clock.sleepers(atLeast: 1)
+            #expect(clock.untilNext == limits.forgetEvery)
+            clock.advance(by: .seconds(1))
+            #expect(clock.untilNext == limits.forgetEvery - .seconds(1))
+            let record = Self.plain(UInt64(number), clock.now)
+            _ = try await engine.apply([.put(record, if: .any)], now: clock.now)
+            #expect(clock.sleeping == 0 || clock.untilNext == limits.forgetAfter)
+        }
+        running.cancel()
+        try await running.value
+        try engine.close()
+    }
+
     @Test("A gap is found in pages of trees alone, and only where all pointers lead to cells")
     func gaps() {
         func gap(_ first: UInt8, cells: [Int], content: Int, size: Int = 512, isFirst: Bool = false) -> Range<
