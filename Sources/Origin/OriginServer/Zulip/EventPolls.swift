@@ -27,15 +27,19 @@ package final class EventPolls: Sendable {
     }
 
     private let state = Mutex(State())
+    private let looks: RegularLooks
     private let settings: ZulipOriginSettings
     private let world: World
 
     /// How often expired polls are looked for: often enough for the 25 s of a poll.
     private static let step = Duration.seconds(1)
+    /// The same while no poll waits: it only bounds how long a wake-up could be missed.
+    private static let restStep = Duration.seconds(30)
 
     package init(_ settings: ZulipOriginSettings, _ world: World) {
         self.settings = settings
         self.world = world
+        looks = RegularLooks(world)
     }
 
     /// Polls that wait now.
@@ -160,6 +164,7 @@ package final class EventPolls: Sendable {
                     state.waitingCount += 1
                     return others.map { ($0, .timeUp) }
                 }
+                looks.wake()
                 for (turn, wake) in wakes { turn.resume(returning: wake) }
             }
         } onCancel: {
@@ -172,8 +177,8 @@ package final class EventPolls: Sendable {
     /// Answers polls that have waited long enough, until ``end()`` or the task is cancelled.
     package func run() async {
         // It ends by cancellation, or with ``end()``.
-        while !state.withLock(\.isEnding) {
-            do { try await world.sleep(world.instant() + Self.step) } catch { break }
+        while !state.withLock(\.isEnding), !Task.isCancelled {
+            await looks.next(every: Self.step) { waitingCount == 0 ? Self.restStep : nil }
             lookAtClock()
         }
         end()
@@ -209,6 +214,7 @@ package final class EventPolls: Sendable {
             state.isEnding = true
             return state.waiting.keys.flatMap { state.wake($0) { _ in true } }
         }
+        looks.wake()
         for turn in turns { turn.resume(returning: .timeUp) }
     }
 }
