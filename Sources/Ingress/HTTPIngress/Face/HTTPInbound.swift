@@ -1,6 +1,7 @@
 public import NIOCore
 import NIOHTTP1
 package import PushModel
+import Synchronization
 
 /// The methods that a face may meet. Everything else is `other`.
 package enum HTTPVerb: String, Sendable, Hashable, CaseIterable {
@@ -31,8 +32,8 @@ package struct HTTPInbound: Sendable {
     package let path: String
     /// What follows the first `?`, without it.
     package let query: String?
-    /// At most the route's ``HTTPRoute/bodyLimitBytes``.
-    @usableFromInline package let body: ByteBuffer
+    /// At most the route's ``HTTPRoute/bodyLimitBytes``; empty once it was forgotten.
+    @usableFromInline package var body: ByteBuffer { content?.bytes ?? ByteBuffer() }
     /// For rate limits. Behind a trusted proxy it is the client that the proxy names.
     package let client: ClientKey
     /// The address itself is loopback; the admin face opens without a token only then.
@@ -46,6 +47,19 @@ package struct HTTPInbound: Sendable {
     package let answerBy: ContinuousClock.Instant?
 
     private let fields: HTTPFields
+    /// `nil`: there is none.
+    private let content: Content?
+
+    /// Shared by all copies, so that one who has read it can let go of it for all of them.
+    private final class Content: Sendable {
+        private let held: Mutex<ByteBuffer>
+
+        init(_ bytes: ByteBuffer) { held = Mutex(bytes) }
+
+        var bytes: ByteBuffer { held.withLock { $0 } }
+
+        func forget() { held.withLock { $0 = ByteBuffer() } }
+    }
 
     /// Makes a request by hand, as the server does and as tests of faces do.
     package init(
@@ -66,7 +80,7 @@ package struct HTTPInbound: Sendable {
         self.path = path
         self.query = query
         self.fields = fields
-        self.body = body
+        content = body.readableBytes > 0 ? Content(body) : nil
         self.client = client
         self.isLoopback = isLoopback
         self.isSecure = isSecure
@@ -79,6 +93,10 @@ package struct HTTPInbound: Sendable {
 
     /// How often a field is given: a credential given twice is refused by faces.
     package func headerCount(_ name: String) -> Int { fields.count(name) }
+
+    /// Lets go of the body: a call that waits for a commit, or for a push service, needs it no more. Its
+    /// memory is wiped and given back unless somebody else holds it.
+    package func forgetBody() { content?.forget() }
 
     /// Lends the body's bytes for the length of `read`.
     @inlinable

@@ -233,7 +233,7 @@ final class HTTPConnection: ChannelDuplexHandler {
         if let headAnswer = request.headAnswer { return finish(request, with: headAnswer) }
         deadline = request.answerBy(core.limits, completeAt: core.world.instant())
         let job = IngressJob(
-            entry: entry, inbound: request.inbound(answerBy: deadline),
+            entry: entry, inbound: request.whole(answerBy: deadline),
             reply: IngressReply(
                 loop: context.eventLoop, connection: NIOLoopBound(self, eventLoop: context.eventLoop),
                 serial: serial))

@@ -135,8 +135,14 @@ final class RequestAssembly {
         max(begunAt + limits.answer, completeAt + limits.answerLeast)
     }
 
+    /// The whole request, with the body, which is not held here any more.
+    func whole(answerBy: ContinuousClock.Instant) -> HTTPInbound {
+        defer { body = nil }
+        return inbound(answerBy: answerBy)
+    }
+
     /// The request as far as it is here.
-    func inbound(answerBy: ContinuousClock.Instant? = nil) -> HTTPInbound {
+    private func inbound(answerBy: ContinuousClock.Instant? = nil) -> HTTPInbound {
         HTTPInbound(
             head.verb, path: head.path, query: head.query, fields: head.fields, body: body ?? ByteBuffer(),
             client: client, isLoopback: isLoopback, isSecure: isSecure, tag: tag, answerBy: answerBy)

@@ -66,7 +66,8 @@ struct ZulipFace: HTTPFace {
 
     private func answer(_ inbound: HTTPInbound) async throws(ZulipError) -> ZulipReply {
         try ZulipConversation.check(fields: inbound.headerCount("authorization"))
-        if ZulipConversation.isProvedFirst(bodyBytes: inbound.body.readableBytes) {
+        let bytes = inbound.body.readableBytes
+        if ZulipConversation.isProvedFirst(bodyBytes: bytes) {
             try await conversation.prove(
                 method: inbound.method.rawValue, path: inbound.path,
                 authorization: inbound.header("authorization"))
@@ -77,9 +78,10 @@ struct ZulipFace: HTTPFace {
                 authorization: inbound.header("authorization"),
                 wantsReferences: inbound.header(ZulipOrigin.referencesField) != nil, body: body)
         }
+        inbound.forgetBody()
         do throws(ZulipError) {
             let reply = try await reception.receive(
-                request, from: inbound.client, bytes: inbound.body.readableBytes, by: inbound.answerBy)
+                request, from: inbound.client, bytes: bytes, by: inbound.answerBy)
             if case .signedUp(created: true) = reply { events.note("origin signed up", [(.instance, name)]) }
             return reply
         } catch {
