@@ -73,6 +73,8 @@ struct SettleQueue: Sendable {
     /// What is to be tried next. It stays in the queue until the store has taken it.
     mutating func next() -> Batch {
         join()
+        // The room that was made for what comes stays with it.
+        guard !waiting.isEmpty else { return Batch() }
         if waiting.count > width {
             tried = waiting.takeFirst(width)
         } else {
