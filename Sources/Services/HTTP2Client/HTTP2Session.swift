@@ -67,8 +67,9 @@ final class HTTP2Session {
     /// growing block would be copied, and the old one wiped, each time, and unused memory is wiped at the
     /// end.
     ///
-    /// - Parameter expectedBytes: the expected size of the whole: the first block has no more, and what comes
-    ///   beyond it gets as much again each time.
+    /// - Parameter expectedBytes: the expected size of the whole: the first block has no more. What comes
+    ///   beyond it gets four times as much as came before: each block is a TLS record, which costs more than
+    ///   its room.
     /// - Returns: how many bytes, and whether there is more; `nil` on a fault of the session.
     func produce(
         limitBytes: Int, expectedBytes: Int, from allocator: ByteBufferAllocator, to put: (ByteBuffer) -> Void
@@ -86,7 +87,7 @@ final class HTTP2Session {
             }
             if block.writableBytes < count {
                 if block.readableBytes > 0 { put(block) }
-                let room = min(max(expectedBytes, bytes), Self.blockBytes)
+                let room = min(max(expectedBytes, bytes * 4), Self.blockBytes)
                 block = allocator.buffer(capacity: max(count, room))
             }
             block.writeBytes(UnsafeRawBufferPointer(start: chunk, count: count))

@@ -29,7 +29,7 @@ struct OutputTests {
         #expect(isMore)
         let (rest, isStillMore) = try blocks(of: session, limitBytes: 1 << 16, expectedBytes: 1 << 16)
         #expect(!isStillMore)
-        #expect(first.map(\.capacity) == [1_024, 16_384, 16_384])
+        #expect(first.map(\.capacity) == [1_024, 4_096, 16_384])
         #expect(rest.map(\.capacity) == [16_384, 16_384])
         for block in first + rest {
             // A PING is 17 bytes long.
