@@ -45,6 +45,19 @@ struct Hosting: Sendable {
         throw CommandFailure(.software, "instances.\(making.name): nothing hosts this protocol.")
     }
 
+    /// Instance → the word of its protocol.
+    func words(of instances: [InstanceConfiguration]) -> [String: String] {
+        instances.reduce(into: [:]) { words, instance in
+            words[instance.name.text] = protocols.first { Self.isOf($0, instance) }?.word
+        }
+    }
+
+    private static func isOf<Spoken: HostedProtocol>(
+        _: Spoken.Type, _ instance: InstanceConfiguration
+    ) -> Bool {
+        instance.settings is Spoken.Settings
+    }
+
     private static func host<Spoken: HostedProtocol>(
         _: Spoken.Type, _ making: InstanceMaking
     ) throws(CommandFailure) -> (any HostedInstance)? {

@@ -47,10 +47,11 @@ extension RunningRelay {
     ///
     /// - Returns: that directory.
     func sandboxFile() throws -> String {
-        var urls = urls
-        urls["sandbox-control"] = stage.sandbox.control.port.map { "http://127.0.0.1:\($0)" }
+        let configuration = try stage.configuration()
         try RunFile(
-            urls: urls, ca: nil, publicKeys: relay.publicKeys, apps: ["acme": ["org.acme.chat"]]
+            urls: urls.merging(Server.urls(of: stage.sandbox)) { $1 }, ca: nil,
+            publicKeys: relay.publicKeys, apps: configuration.bundles,
+            protocols: Hosting.standard.words(of: configuration.instances)
         ).write(state: stage.state)
         return stage.state
     }

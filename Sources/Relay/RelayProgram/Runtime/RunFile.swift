@@ -27,6 +27,8 @@ struct RunFile: Codable, Sendable, Equatable {
     var ca: String?
     /// Instance → public keys, in base64, as devices need them.
     var publicKeys: [String: [String]]
+    /// Instance → the word of its protocol.
+    var protocols: [String: String]?
     /// App → bundle ids and Firebase projects.
     var apps: [String: [String]]
     /// The file of the admin listener's token, where it asks for one: for anyone who may read that too.
@@ -44,7 +46,7 @@ struct RunFile: Codable, Sendable, Equatable {
     }
 
     enum CodingKeys: String, CodingKey {
-        case pid, urls, purposes, ca, apps, reload
+        case pid, urls, purposes, ca, protocols, apps, reload
         case tokenFile = "token_file"
         case pidStart = "pid_start"
         case publicKeys = "public_keys"
@@ -53,8 +55,10 @@ struct RunFile: Codable, Sendable, Equatable {
     /// The file of this very process.
     init(
         urls: [String: String], ca: String?, publicKeys: [String: [String]], apps: [String: [String]],
-        tokenFile: String? = nil, purposes: [String: String]? = nil, pid: Int32 = getpid()
+        tokenFile: String? = nil, purposes: [String: String]? = nil, protocols: [String: String]? = nil,
+        pid: Int32 = getpid()
     ) {
+        self.protocols = protocols
         self.tokenFile = tokenFile
         self.purposes = purposes
         self.pid = pid

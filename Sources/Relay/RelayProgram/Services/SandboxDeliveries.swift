@@ -1,3 +1,4 @@
+import AdminIngress
 import PushModel
 import WebClient
 import WireFormats
@@ -102,6 +103,9 @@ struct SandboxDeliveries: Sendable {
 
 /// What a phone, or whoever writes to one, takes from the run file of a sandbox.
 enum SandboxFacts {
+    /// The file of the authority of a sandbox with this state directory.
+    static func authority(of directory: String) -> String { joinPath(directory, "sandbox/ca.pem") }
+
     /// - Throws: `CommandFailure` where none serves from the directory.
     static func find(_ directory: String) throws(CommandFailure) -> RunFile {
         let found: RunFile.Found
@@ -115,6 +119,46 @@ enum SandboxFacts {
                     + directory)
         }
         return file
+    }
+
+    /// The run file of the sandbox that an option names; `nil` where it was not given.
+    ///
+    /// - Throws: `CommandFailure` where none serves from there.
+    static func find(option name: String?, _ shell: Shell) throws(CommandFailure) -> RunFile? {
+        guard let name else { return nil }
+        return try find(joinPath(shell.facts.workingDirectory, name))
+    }
+
+    /// The newest public key of its only instance of a protocol.
+    ///
+    /// - Parameters:
+    ///   - word: the protocol's.
+    ///   - option: by which the key is given where there is no such instance, or several.
+    static func key(of word: String, _ file: RunFile, option: String) throws(CommandFailure) -> String {
+        let names = (file.protocols ?? [:]).filter { $0.value == word }.keys
+        guard names.count == 1, let key = names.first.flatMap({ file.publicKeys[$0]?.first }) else {
+            let found = counted(names.count, "instance")
+            throw CommandFailure(.usage, "The sandbox has \(found) of \(word): give \(option).")
+        }
+        return key
+    }
+
+    /// - Parameter option: by which the URL is given where the sandbox has no such listener.
+    static func url(_ listener: String, _ file: RunFile, option: String) throws(CommandFailure) -> String {
+        guard let url = file.urls[listener] else {
+            throw CommandFailure(.usage, "The sandbox has no \(listener): give \(option).")
+        }
+        return url
+    }
+
+    /// The bundle id of its only app that has one.
+    static func bundle(_ file: RunFile, option: String) throws(CommandFailure) -> String {
+        let bundles = Set(file.apps.values.flatMap(\.self))
+        guard bundles.count == 1, let bundle = bundles.first else {
+            let found = counted(bundles.count, "bundle id")
+            throw CommandFailure(.usage, "The sandbox has \(found): give \(option).")
+        }
+        return bundle
     }
 
     /// Where the sandbox is read and steered.

@@ -65,7 +65,7 @@ struct Server {
             urls: urls.merging(Self.urls(of: sandbox), uniquingKeysWith: { $1 }),
             ca: sandbox?.authority.certificatePEM, publicKeys: relay.publicKeys,
             apps: configuration.bundles, tokenFile: configuration.adminTokenFile,
-            purposes: sandbox?.purposes)
+            purposes: sandbox?.purposes, protocols: shell.hosting.words(of: configuration.instances))
         try Self.write(file, state: configuration.state)
         defer { file.remove(state: configuration.state) }
         for (name, url) in urls.sorted(by: { $0.key < $1.key }) {

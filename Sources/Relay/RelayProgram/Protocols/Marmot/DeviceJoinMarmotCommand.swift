@@ -9,10 +9,11 @@ struct DeviceJoinMarmotCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "join", abstract: "Takes a phone into a group, and tells its token there.",
         discussion: """
-            The first time it needs --relay and --server, and makes an account; later the state file has \
-            them. Without --group a group is made; its code, which is printed, takes others in. The device \
-            token is made up, and fits the simulators of serve --sandbox, unless --token-file names one. A \
-            phone that is in the group already tells its token once more where that is another one.
+            The first time it needs --relay and --server, or --sandbox, and makes an account; later the \
+            state file has them. --sandbox takes them, and the authority, from a running sandbox. Without \
+            --group a group is made; its code, which is printed, takes others in. The device token is made \
+            up, and fits the simulators of serve --sandbox, unless --token-file names one. A phone that is \
+            in the group already tells its token once more where that is another one.
             """)
 
     @Option(
@@ -36,6 +37,9 @@ struct DeviceJoinMarmotCommand: SealbellCommand {
 
     @Option(help: ArgumentHelp("The file that holds a device token.", valueName: "file"))
     var tokenFile: String?
+
+    @Option(help: ArgumentHelp("The state directory of a running sandbox.", valueName: "directory"))
+    var sandbox: String?
 
     @OptionGroup var place: PlayedMarmotOptions
 
@@ -78,23 +82,34 @@ struct DeviceJoinMarmotCommand: SealbellCommand {
     private func phone(_ shell: Shell) throws(CommandFailure) -> PlayedMarmot {
         let path = place.path(shell)
         let token = try shell.content(of: tokenFile)?.trimmed
-        let key = server.flatMap { XOnlyKey(hex: $0) }
+        var (relay, key) = (place.relay, server.flatMap { XOnlyKey(hex: $0) })
+        if let file = try SandboxFacts.find(option: sandbox, shell) {
+            if relay == nil { relay = try SandboxFacts.url("sandbox-nostr", file, option: "--relay") }
+            if key == nil {
+                let text = try SandboxFacts.key(of: MarmotProtocol.word, file, option: "--server")
+                key = XOnlyKey(hex: text)
+            }
+        }
         let named = (service.flatMap(PlayedMarmot.Service.init), format.flatMap(TokenFormat.init))
         var phone: PlayedMarmot
         if PlayedMarmot.isThere(path) {
             phone = try PlayedMarmot(file: path)
-            if let relay = place.relay { phone.relay = relay }
+            if let relay { phone.relay = relay }
             if let key { phone.server = key }
             if let service = named.0 { phone.service = service }
             if let format = named.1 { phone.format = format }
             if let token { phone.token = token }
         } else {
-            guard let relay = place.relay, let key else {
-                throw CommandFailure(.usage, "\(path) is not there yet: give --relay and --server.")
+            guard let relay, let key else {
+                throw CommandFailure(
+                    .usage, "\(path) is not there yet: give --relay and --server, or --sandbox.")
             }
             phone = PlayedMarmot(
                 named.0 ?? .apns, relay: relay, server: key, format: named.1 ?? .pushV1, token: token,
                 HeldFile(path), shell.world)
+        }
+        if let sandbox {
+            phone.authority = SandboxFacts.authority(of: joinPath(shell.facts.workingDirectory, sandbox))
         }
         do throws(DeviceError) {
             var device = try phone.device(in: nil)

@@ -30,6 +30,8 @@ struct PlayedMarmot: KitParty {
     var groups: [PlayedGroup] = []
     /// What the publisher keeps.
     var lists: Secret?
+    /// File of the sandbox's authority, where the phone was joined in one; `nil`: the system's.
+    var authority: String?
 
     init(
         _ service: Service, relay: String, server: XOnlyKey, format: TokenFormat, token: Secret?,
@@ -83,6 +85,7 @@ struct PlayedMarmot: KitParty {
         guard groups.count == rows.count else { return nil }
         (self.relay, self.server, self.format, self.service) = (relay, server, format, service)
         (self.token, self.pair, self.groups, lists) = (token, pair, groups, row["lists"])
+        authority = row.text("authority")
         self.file = file
     }
 
@@ -93,7 +96,8 @@ struct PlayedMarmot: KitParty {
         kept.endArray()
         return [
             "relay": relay, "server": server.hex, "format": format.rawValue, "service": service.rawValue,
-            "token": token, "key": pair.secret.hexDigits, "groups": kept.takeSecret(), "lists": lists
+            "token": token, "key": pair.secret.hexDigits, "groups": kept.takeSecret(), "lists": lists,
+            "authority": authority
         ]
     }
 }

@@ -19,7 +19,8 @@ struct PlayedMarmotOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "PEM file of the authority to trust instead of the system's.", valueName: "file"))
+            "PEM file of the authority to trust instead of the system's, or of the sandbox's that join was "
+                + "given.", valueName: "file"))
     var ca: String?
 
     @Option(
@@ -49,8 +50,8 @@ struct PlayedMarmotOptions: ParsableArguments {
     }
 
     func talk(_ phone: PlayedMarmot, _ shell: Shell) throws(CommandFailure) -> MarmotTalk {
-        try MarmotTalk(
-            phone, authority: ca.map { joinPath(shell.facts.workingDirectory, $0) }, shell)
+        let authority = ca.map { joinPath(shell.facts.workingDirectory, $0) } ?? phone.authority
+        return try MarmotTalk(phone, authority: authority, shell)
     }
 
     /// The group that is meant.

@@ -92,7 +92,8 @@ struct DeviceSubscribeCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "subscribe", abstract: "Subscribes a phone at a push server.",
         discussion: """
-            The first time it needs --server, and makes an account; later the state file has both. With \
+            The first time it needs --server or --sandbox, and makes an account; later the state file has \
+            both. --sandbox takes server and onion key from a running sandbox. With \
             --onion-key the request is sealed as apps seal theirs, and goes to the server without nodes \
             between; without, it goes in the clear. The device token is made up, and fits the simulators \
             of serve --sandbox, unless --token-file names one. Prints the account's id, to which anybody \
@@ -117,6 +118,9 @@ struct DeviceSubscribeCommand: SealbellCommand {
 
     @Option(help: ArgumentHelp("The file that holds a device token.", valueName: "file"))
     var tokenFile: String?
+
+    @Option(help: ArgumentHelp("The state directory of a running sandbox.", valueName: "directory"))
+    var sandbox: String?
 
     @OptionGroup var place: PlayedPhoneOptions
 
@@ -149,9 +153,16 @@ struct DeviceSubscribeCommand: SealbellCommand {
         let path = place.path(shell)
         let token = try shell.content(of: tokenFile)?.trimmed
         let named = service.flatMap(SessionService.init)
+        var (server, onionKey) = (server, onionKey)
+        if let file = try SandboxFacts.find(option: sandbox, shell) {
+            if server == nil { server = try SandboxFacts.url("public", file, option: "--server") }
+            if onionKey == nil {
+                onionKey = try SandboxFacts.key(of: SessionProtocol.word, file, option: "--onion-key")
+            }
+        }
         guard PlayedPhone.isThere(path) else {
             guard let server else {
-                throw CommandFailure(.usage, "\(path) is not there yet: give --server.")
+                throw CommandFailure(.usage, "\(path) is not there yet: give --server or --sandbox.")
             }
             return PlayedPhone(
                 named ?? .apns, server: Self.bare(server), onionKey: onionKey, token: token,

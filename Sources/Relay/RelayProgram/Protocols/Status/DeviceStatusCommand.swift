@@ -83,10 +83,11 @@ struct DeviceRegisterStatusCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "register", abstract: "Registers a phone at push notification servers.",
         discussion: """
-            The first time it needs --node and --server, and makes an account; later the state file has \
-            both. The node is one of its own: one that the relay reads from has nothing left for others. The \
-            device token is made up, and fits the simulators of serve --sandbox, unless --token-file names \
-            one. Prints the account's public key, which senders need, and what each server answered.
+            The first time it needs --node and --server, or --sandbox, and makes an account; later the \
+            state file has them. --sandbox takes node, key and bundle id from a running sandbox. The node \
+            is one of its own: one that the relay reads from has nothing left for others. The device token \
+            is made up, and fits the simulators of serve --sandbox, unless --token-file names one. Prints \
+            the account's public key, which senders need, and what each server answered.
             """)
 
     @Option(help: ArgumentHelp("The Waku node, such as http://127.0.0.1:8646.", valueName: "url"))
@@ -108,6 +109,9 @@ struct DeviceRegisterStatusCommand: SealbellCommand {
 
     @Option(help: ArgumentHelp("The file that holds a device token.", valueName: "file"))
     var tokenFile: String?
+
+    @Option(help: ArgumentHelp("The state directory of a running sandbox.", valueName: "directory"))
+    var sandbox: String?
 
     @OptionGroup var place: PlayedMemberOptions
 
@@ -141,10 +145,19 @@ struct DeviceRegisterStatusCommand: SealbellCommand {
         let path = place.path(shell)
         let token = try shell.content(of: tokenFile)?.trimmed
         let named = service.flatMap(DeviceToken.Service.init)
-        let points = server.compactMap { StatusKeyFile.point($0) }
+        var (node, topic, points) = (node, topic, server.compactMap { StatusKeyFile.point($0) })
+        if let file = try SandboxFacts.find(option: sandbox, shell) {
+            if node == nil { node = try SandboxFacts.url("sandbox-waku-client", file, option: "--node") }
+            if points.isEmpty {
+                let key = try SandboxFacts.key(of: StatusProtocol.word, file, option: "--server")
+                points = StatusKeyFile.point(key).map { [$0] } ?? []
+            }
+            if named != .fcm, topic == nil { topic = try SandboxFacts.bundle(file, option: "--topic") }
+        }
         guard PlayedMember.isThere(path) else {
             guard let node, !points.isEmpty else {
-                throw CommandFailure(.usage, "\(path) is not there yet: give --node and --server.")
+                throw CommandFailure(
+                    .usage, "\(path) is not there yet: give --node and --server, or --sandbox.")
             }
             let made = try PlayedMember(
                 named ?? .apns, node: node, servers: points, topic: topic ?? "", token: token,

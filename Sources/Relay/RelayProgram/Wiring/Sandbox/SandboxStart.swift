@@ -26,7 +26,7 @@ extension Sandbox {
         let folder = joinPath(configuration.state, "sandbox")
         try makeFolder(folder)
         let authority = try CertificateAuthority()
-        let file = joinPath(folder, "ca.pem")
+        let file = SandboxFacts.authority(of: configuration.state)
         try writeFile(file, Array(authority.certificatePEM.utf8), replacing: true)
         let context = SandboxContext(
             authority: authority, authorityFile: file, folder: folder, group: group, world: world)

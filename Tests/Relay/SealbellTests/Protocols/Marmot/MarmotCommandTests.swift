@@ -103,6 +103,23 @@ struct MarmotCommandTests {
         }
     }
 
+    @Test("In a sandbox a phone needs nothing but its state directory, and remembers the authority")
+    func sandbox() async throws {
+        try await RelayStage.running(MarmotTests.text()) { running in
+            _ = try await Self.place(running)
+            let (alice, bob) = (try Self.person(), try Self.person())
+            let directory = try running.sandboxFile()
+            let first = await alice.run("join", "--sandbox", directory)
+            #expect(first.err == [] && first.out.last == "told its token", "\(first.all)")
+            let second = await bob.run("join", "--sandbox", directory, "--group", try Self.code(first.out))
+            #expect(second.err == [] && second.out.last == "told its token", "\(second.all)")
+            let sent = await bob.run("trigger", "see you at nine")
+            #expect(sent.err == [] && sent.status == .done, "\(sent.all)")
+            let opened = await alice.run("open", "--sandbox", directory)
+            #expect(opened.out.last?.hasSuffix(": see you at nine") == true, "\(opened.all)")
+        }
+    }
+
     private static func secrets(_ person: CommandPerson) throws -> [String] {
         let kept = try JSONValue.parse(Array(try Data(contentsOf: URL(fileURLWithPath: person.state))))
         let mode = try FileManager.default.attributesOfItem(atPath: person.state)[.posixPermissions] as? Int

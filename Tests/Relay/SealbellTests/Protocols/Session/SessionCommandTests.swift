@@ -91,6 +91,15 @@ struct SessionCommandTests {
                 let again = await person.run("open", "--sandbox", directory)
                 return again.out.count == 2 && again.out.first != push
             }
+            // Server and key are the sandbox's own, and the request is sealed as apps seal theirs.
+            let other = try CommandPerson("session")
+            let told = await other.run("subscribe", "--sandbox", directory)
+            #expect(told.err == [] && told.out.last == "subscribed", "\(told.all)")
+            let kept = try JSONValue.parse(Array(try Data(contentsOf: URL(filePath: other.state))))
+            #expect(kept["onion_key"]?.string == relay.relay.publicKeys["main"]?.first)
+            #expect(kept["server"]?.string == relay.urls["public"])
+            let nowhere = await other.run("subscribe", "--sandbox", other.folder.path)
+            #expect(nowhere.status == .unavailable && nowhere.out == [])
             #expect(await send("05ad", "see you").status == .usage)
             let long = await send(account, String(repeating: "a", count: 2_049))
             #expect(long.status == .usage && long.out.isEmpty)
