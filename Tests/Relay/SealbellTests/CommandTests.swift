@@ -250,6 +250,10 @@ struct CommandTests {
         let configured = await sealbell("origins", "list", in: folder)
         #expect(configured.status == .unavailable)
         #expect(configured.err.first?.contains(folder.path + "/elsewhere;") == true)
+        // Where nothing says where, the way to say it is told.
+        let empty = try TemporaryFolder()
+        let lost = await sealbell("status", in: empty)
+        #expect(lost.status == .unavailable && lost.err.first?.contains("--config") == true, "\(lost)")
         let named = await sealbell("origins", "list", "--at", "here", in: folder)
         #expect(named.err.first?.contains(folder.path + "/here;") == true)
         // A configuration that is none leaves the environment's word.

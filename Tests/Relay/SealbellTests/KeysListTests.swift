@@ -102,6 +102,19 @@ struct KeysListTests {
         #expect(after.out.count == 4 && !after.all.contains("not made yet"), "the onion key and this one")
     }
 
+    @Test("Before the first start the store's keys are to come; beside a store they are missing")
+    func storageKeys() async throws {
+        let (folder, _) = try await prepared()
+        try FileManager.default.removeItem(atPath: folder.path + "/storage.keys")
+        let before = await run(["keys", "list"], folder)
+        #expect(before.status == .done && before.all.contains("not made yet"), "\(before.all)")
+        try FileManager.default.createDirectory(
+            atPath: folder.path + "/state", withIntermediateDirectories: true)
+        try writeFile(folder.path + "/state/relay.sqlite", Array("a store".utf8), replacing: false)
+        let after = await run(["keys", "list"], folder)
+        #expect(after.status == .failed && after.out.contains("  \(FileFault.missing.sentence)"))
+    }
+
     @Test("No private byte is shown, in whatever spelling")
     func secrets() async throws {
         let (folder, _) = try await prepared()

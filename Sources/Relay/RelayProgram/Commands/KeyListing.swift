@@ -40,7 +40,9 @@ struct KeyListing {
                 place: named.path, instance: owner?.name.text, content: "\(named.content.words)",
                 file: named.file, from: named.source.place(configuration.file))
             file.isCompared = owner != nil
-            Self.read(named.content, into: &file)
+            // Before the first start there is neither a store nor its keys.
+            let isToCome = named.path == "store.keys" && configuration.store.engine.isToCome
+            Self.read(named.content, mayBeMissing: isToCome, into: &file)
             files.append(file)
         }
         for owner in configuration.instances where instance == nil || owner.name.text == instance {
@@ -97,6 +99,14 @@ struct KeyListing {
                         file: nil, from: "the running relay", keys: [shown]))
             }
         }
+    }
+}
+
+extension StoreConfiguration.Engine {
+    /// Whether the relay makes it, and its keys, at its first start.
+    fileprivate var isToCome: Bool {
+        guard case .sqlite(let path) = self else { return false }
+        return FileFacts.of(path) == nil
     }
 }
 

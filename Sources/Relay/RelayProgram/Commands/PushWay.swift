@@ -43,6 +43,9 @@ enum PushWay {
             lines.append(
                 "unknown        it is not owed, and no answer for it is remembered: it ended before what is "
                     + "remembered, grew too old unsent, or was another relay's")
+            lines.append(
+                "what next      sealbell why --token FILE, or --code with what the app shows, tells what "
+                    + "became of a device's pushes within the last week")
         }
         return lines
     }

@@ -136,10 +136,17 @@ struct RunningServerOptions: ParsableArguments {
     /// configuration that it would find (docs/guides/operating.md).
     func find(_ shell: Shell) throws(CommandFailure) -> RunFile {
         let directory: String
+        var cure = "name its state directory with --at."
         if let state {
             directory = joinPath(shell.facts.workingDirectory, state)
         } else {
-            directory = try standard(shell)
+            let standard = try standard(shell)
+            directory = standard.directory
+            if standard.isGuess {
+                cure =
+                    "and no configuration is here: name it with --config, or the server's state directory "
+                    + "with --at."
+            }
         }
         let found: RunFile.Found
         do throws(FileFault) {
@@ -153,19 +160,21 @@ struct RunningServerOptions: ParsableArguments {
             throw CommandFailure(
                 .unavailable, "The server of \(directory) (process \(pid)) ended without a clean shutdown.")
         case .none:
-            throw CommandFailure(
-                .unavailable, "No server serves from \(directory); name its state directory with --at.")
+            throw CommandFailure(.unavailable, "No server serves from \(directory); \(cure)")
         }
     }
 
+    /// - Returns: the directory, and whether neither a configuration nor a variable names it.
     /// - Throws: `CommandFailure` with what is wrong with the configuration, where nothing else names the
     ///   directory.
-    private func standard(_ shell: Shell) throws(CommandFailure) -> String {
+    private func standard(
+        _ shell: Shell
+    ) throws(CommandFailure) -> (directory: String, isGuess: Bool) {
         let facts = shell.facts
         let managed = facts.environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
         let named = facts.environment["SEALBELL_STATE"] ?? managed
         do throws(ConfigurationError) {
-            return try shell.load(ConfigurationRequest(file: file)).state
+            return (try shell.load(ConfigurationRequest(file: file)).state, false)
         } catch {
             let isAbsent = file == nil && error.faults.contains { $0.code == .noFile }
             guard isAbsent || named != nil && file == nil else {
@@ -175,7 +184,7 @@ struct RunningServerOptions: ParsableArguments {
                         "Mend this, or name the state directory of the running server with --at."
                     ])
             }
-            return joinPath(facts.workingDirectory, named ?? "sealbell-state")
+            return (joinPath(facts.workingDirectory, named ?? "sealbell-state"), named == nil)
         }
     }
 }

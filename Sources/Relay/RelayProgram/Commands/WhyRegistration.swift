@@ -121,7 +121,7 @@ struct RegistrationOptions: ParsableArguments {
             let span = RegistrationLines.Span(
                 since: since.flatMap { TimeWord.read($0, at: now) } ?? .distantPast,
                 until: until.flatMap { TimeWord.read($0, at: now) } ?? .distantFuture, last: last ?? .max)
-            RegistrationLines.all(answer, span).forEach(shell.out)
+            RegistrationLines.all(answer, span, byCode: code != nil).forEach(shell.out)
         }
         return answer["registrations"]?.array?.isEmpty == false ? .done : .failed
     }
@@ -176,13 +176,20 @@ enum RegistrationLines {
         }
     }
 
-    static func all(_ answer: JSONValue, _ span: Span) -> [String] {
+    /// - Parameter byCode: whether it was asked by the code that an app shows.
+    static func all(_ answer: JSONValue, _ span: Span, byCode: Bool) -> [String] {
         let registrations = answer["registrations"]?.array ?? []
         var lines = registrations.flatMap { standing($0) + pushes($0, answer, span) }
         if registrations.isEmpty {
             lines.append(
                 "unknown        no such registration: it was never made, was forgotten, or has ended; "
                     + "its history went with it")
+            lines.append(
+                "what next      "
+                    + (byCode
+                        ? "a code is good for 72 hours: ask for the one that the app shows now"
+                        : "open the app, which registers it, and ask again; if it is unknown still, the app "
+                            + "does not reach this relay"))
         }
         if answer["uncounted_since"]?.int64 != nil {
             lines.append(

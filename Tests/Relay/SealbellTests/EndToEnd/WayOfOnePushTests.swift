@@ -155,6 +155,7 @@ struct WayOfOnePushTests {
             let nobody = await person.run("why", "019a5c3e-7d41-7c22-9f0e-3b1d2a4c5e6f")
             #expect(nobody.status == .failed)
             #expect(nobody.out.contains { $0.hasPrefix("unknown") })
+            #expect(nobody.out.contains { $0.hasPrefix("what next") && $0.contains("--token") })
             #expect(nobody.out.contains { $0.contains("since the relay's start") })
             #expect(await person.run("why", "4711").status == .usage)
             #expect(try await relay.admin("/why").status == 400)

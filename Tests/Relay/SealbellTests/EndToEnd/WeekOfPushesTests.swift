@@ -43,6 +43,7 @@ struct WeekOfPushesTests {
                 let none = await person.run(
                     "why", "--realm", other, "--token-id", phone.tokenID.text)
                 #expect(none.status == .failed && none.out.first?.hasPrefix("unknown") == true)
+                #expect(none.out.last?.hasPrefix("what next ") == true)
                 for wrong in [
                     ["why"], ["why", "--realm", other], ["why", "--token-id", "x"],
                     ["why", "--realm", "x", "--device-id", "1"],
