@@ -4,11 +4,12 @@ import Glibc
 import Darwin
 #endif
 import PushModel
+import PushTesting
 import Testing
 
 @testable import RelayProgram
 
-@Suite("Sockets that a service manager hands over")
+@Suite("Sockets that a service manager hands over", .timeLimit(.minutes(30)))
 struct InheritedSocketsTests {
     /// Sockets on descriptors in a row, as they are handed over; closed at the end.
     ///
@@ -90,6 +91,18 @@ struct InheritedSocketsTests {
             try sockets.match([door, admin])
                 == [door.name: [row.first, row.first + 2], admin.name: [row.first + 1]])
         #expect(throws: CommandFailure.self) { try sockets.match([door]) }
+    }
+
+    @Test("A relay says where its sockets are, wherever the configuration would have had its listeners")
+    func whereabouts() async throws {
+        let row = try Row([true])
+        let text = RelayStage.text.replacing(
+            "admin: { bind: \"127.0.0.1:0\" }", with: "admin: { bind: \"[::1]:0\" }")
+        let sockets = [configured("admin"): [row.first]]
+        try await RelayStage.running(text, spans: { $0.sockets = sockets }) { relay in
+            #expect(relay.urls["admin"] == "http://127.0.0.1:\(row.ports[0])")
+            #expect(await Operator(relay).run("status").status == .done)
+        }
     }
 
     @Test(

@@ -70,6 +70,11 @@ struct InheritedSockets: Sendable {
         return matched
     }
 
+    /// The address that a socket is bound to, which need not be the one that its listener is configured with.
+    ///
+    /// - Returns: `nil` for a descriptor that is no socket of IPv4 or IPv6.
+    static func host(of descriptor: CInt) -> String? { address(of: descriptor)?.0.text }
+
     private static func listens(_ descriptor: CInt) -> Bool {
         var (accepts, kind) = (CInt(0), CInt(0))
         var length = socklen_t(MemoryLayout<CInt>.size)

@@ -6,12 +6,14 @@ import PushModel
 struct Listeners: Sendable {
     let listeners: [HTTPListener]
     private let admin: AdminListener
+    /// Those that the service manager has handed over.
+    private let sockets: [ConfiguredName: [CInt]]
 
     /// - Throws: `CommandFailure` that names the listener.
     init(
         _ configuration: RelayConfiguration, admin: AdminListener, alerts: AlertPort, _ around: Surroundings
     ) throws(CommandFailure) {
-        self.admin = admin
+        (self.admin, sockets) = (admin, around.sockets)
         let descriptors = DescriptorBudget(configuration, limit: around.openFiles)
         var listeners: [HTTPListener] = []
         for facts in configuration.listeners {
@@ -100,7 +102,9 @@ struct Listeners: Sendable {
             do throws(IngressError) {
                 let port = try await listener.open()
                 guard let facts = configuration.listener(listener.name) else { continue }
-                let host = facts.bind.host.contains(":") ? "[\(facts.bind.host)]" : facts.bind.host
+                let inherited = sockets[listener.name]?.first.flatMap { InheritedSockets.host(of: $0) }
+                let name = inherited ?? facts.bind.host
+                let host = name.contains(":") ? "[\(name)]" : name
                 urls[listener.name.text] = "\(facts.tls == nil ? "http" : "https")://\(host):\(port)"
             } catch {
                 throw CommandFailure(.unavailable, "listeners.\(listener.name.text): \(error.coded)")
