@@ -12,10 +12,6 @@ struct AccountRelayTests {
     private static let otherRealm = "a74ead24-d964-44aa-ae4e-b1114d22ffe6"
     private static let day = Duration.seconds(86_400)
 
-    private func servers(_ bench: RealmRig) -> ZulipServers {
-        ZulipServers(TestRelay.instance, bench.relay.store, world: bench.relay.world)
-    }
-
     /// A registration call's answer, whatever it is.
     private func ask(
         _ bench: RealmRig, _ account: Int64, _ token: String = "ab12", app: String? = "org.example.app",
@@ -213,7 +209,7 @@ struct AccountRelayTests {
         #expect(dead(await notify(bench, [id], by: Self.second)) == [id])
         #expect(try await register(bench, 1, by: Self.second) != id)
         bench.relay.advance(by: .seconds(120))
-        while try await servers(bench).sweep() > 0 {}
+        while try await bench.servers.sweep() > 0 {}
         #expect(try await bench.relay.deviceRevisions().count == 1)
     }
 
@@ -222,16 +218,16 @@ struct AccountRelayTests {
         let bench = try await RealmRig()
         let realm = try #require(UUIDText(RealmRig.realm))
         let ids = [try await register(bench, 1), try await register(bench, 2)]
-        let live = try #require(try await servers(bench).facts(ofDevice: .number(ids[0]), in: realm))
+        let live = try #require(try await bench.servers.facts(ofDevice: .number(ids[0]), in: realm))
         #expect(live.expired == nil && live.kind == .apns && live.appID == "org.example.app")
         let key = try await bench.relay.accountKey(realm, ids[0])
         _ = try await bench.relay.store.apply([.expire(key, at: bench.now, if: .any)])
-        let gone = try #require(try await servers(bench).facts(ofDevice: .number(ids[0]), in: realm))
+        let gone = try #require(try await bench.servers.facts(ofDevice: .number(ids[0]), in: realm))
         #expect(gone.expired == bench.now && gone.kind == nil && gone.ends == bench.now + Self.day * 42)
-        #expect(try await servers(bench).facts(ofDevice: .number(5), in: realm) == nil)
-        #expect(try await servers(bench).forgetDevice(realm, .number(ids[0])) == 1)
-        #expect(try await servers(bench).forgetDevice(realm, .number(ids[0])) == 0)
-        #expect(try await servers(bench).forgetRealm(realm)?.devices == 1)
+        #expect(try await bench.servers.facts(ofDevice: .number(5), in: realm) == nil)
+        #expect(try await bench.servers.forgetDevice(realm, .number(ids[0])) == 1)
+        #expect(try await bench.servers.forgetDevice(realm, .number(ids[0])) == 0)
+        #expect(try await bench.servers.forgetRealm(realm)?.devices == 1)
         #expect(try await bench.relay.deviceRevisions().isEmpty)
     }
 
@@ -242,9 +238,9 @@ struct AccountRelayTests {
         let id = try await register(bench, 1)
         let key = try await bench.relay.accountKey(realm, id)
         _ = try await bench.relay.store.apply([.expire(key, at: bench.now + Self.day * 999, if: .any)])
-        #expect(try await servers(bench).facts(ofDevice: .number(id), in: realm)?.expired != nil)
+        #expect(try await bench.servers.facts(ofDevice: .number(id), in: realm)?.expired != nil)
         #expect(try await register(bench, 1) == id)
-        let facts = try #require(try await servers(bench).facts(ofDevice: .number(id), in: realm))
+        let facts = try #require(try await bench.servers.facts(ofDevice: .number(id), in: realm))
         #expect(facts.expired == nil && facts.kind == .apns)
     }
 
@@ -310,7 +306,7 @@ struct AccountRelayTests {
     func keyUses() async throws {
         let bench = try await RealmRig()
         let key = Base64.text(bench.pair.publicKey)
-        let book = servers(bench)
+        let book = bench.servers
         func uses() async throws -> ZulipKeyUse { try #require(try await book.uses(of: [key]).first) }
         let unused = try await uses()
         #expect(unused.days.isEmpty && unused.since == nil)

@@ -36,10 +36,6 @@ struct LeavingTests {
     }
 
     private func hash(_ key: String) -> [UInt8] { SHA256.hash(Array(key.utf8)) }
-    private func servers(_ bench: RealmRig) -> ZulipServers {
-        ZulipServers(TestRelay.instance, bench.relay.store, world: bench.relay.world)
-    }
-
     private func deactivate(_ bench: RealmRig, _ id: String = RealmRig.server) async -> Int {
         await bench.relay.ask(
             "POST", ZulipPath.deactivate.rawValue, authorization: RealmRig.basic(id), body: Array("{}".utf8)
@@ -93,7 +89,7 @@ struct LeavingTests {
         try await bench.makeUnreadable(RealmRig.server)
         bench.relay.advance(by: .seconds(60))
         // Ends: each round removes what it counts.
-        while try await servers(bench).sweep() > 0 {}
+        while try await bench.servers.sweep() > 0 {}
         #expect(try await bench.relay.deviceRevisions().count == 1)
     }
 
@@ -112,14 +108,14 @@ struct LeavingTests {
         // One of them was refused before, and has no names any more.
         let dead = try await bench.relay.deviceKey(realm, ids[0])
         _ = try await bench.relay.store.apply([.expire(dead, at: Self.now, if: .any)])
-        #expect(try await servers(bench).sweep() == 0)
+        #expect(try await bench.servers.sweep() == 0)
         #expect(await deactivate(bench) == 200)
         // Requests that began before still end.
-        #expect(try await servers(bench).sweep() == 0)
+        #expect(try await bench.servers.sweep() == 0)
         bench.relay.advance(by: .seconds(60))
         var pages: [Int] = []
         while true {
-            let count = try await servers(bench).sweep()
+            let count = try await bench.servers.sweep()
             if count == 0 { break }
             pages.append(count)
         }
@@ -140,9 +136,9 @@ struct LeavingTests {
         #expect(await deactivate(bench) == 200)
         bench.relay.advance(by: .seconds(60))
         bench.relay.store.goOut()
-        await #expect(throws: StoreError(.unavailable)) { _ = try await servers(bench).sweep() }
+        await #expect(throws: StoreError(.unavailable)) { _ = try await bench.servers.sweep() }
         bench.relay.store.comeBack()
-        while try await servers(bench).sweep() > 0 {}
+        while try await bench.servers.sweep() > 0 {}
         #expect(try await bench.relay.deviceRevisions().isEmpty)
     }
 
@@ -186,7 +182,7 @@ struct LeavingTests {
     @Test("An invitation that was used is forgotten, and so is a token that was refused")
     func usedUp() async throws {
         let bench = try await RealmRig(now: Self.now, admission: .invitation)
-        #expect(try await servers(bench).invite("chat.example.org") != nil)
+        #expect(try await bench.servers.invite("chat.example.org") != nil)
         #expect(await bench.signUp(RealmRig.server, host: "chat.example.org").status == 200)
         let invitations = Space(TestRelay.instance, "invitation")
         #expect(try await bench.relay.store.page(.space(invitations), after: 0, limit: 9).isEmpty)
@@ -204,9 +200,9 @@ struct LeavingTests {
     func suspended() async throws {
         let bench = try await RealmRig(now: Self.now)
         let id = try #require(UUIDText(RealmRig.server))
-        #expect(try await servers(bench).set(suspended: true, id) == .done)
+        #expect(try await bench.servers.set(suspended: true, id) == .done)
         #expect(try await knows([hash(RealmRig.key), Array(Self.mail.utf8)], bench) == [true, true])
-        #expect(try await servers(bench).set(suspended: false, id) == .done)
+        #expect(try await bench.servers.set(suspended: false, id) == .done)
         #expect(await bench.reportRealm(RealmRig.realm, by: RealmRig.server).status == 200)
     }
 }

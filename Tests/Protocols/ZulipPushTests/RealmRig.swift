@@ -31,6 +31,9 @@ struct RealmRig: Sendable {
         try #require(await reportRealm(Self.realm, by: Self.server).status == 200)
     }
 
+    /// Whoever has signed up, as the operator sees them.
+    var servers: ZulipServers { ZulipServers(TestRelay.instance, relay.store, world: relay.world) }
+
     static func basic(_ id: String, _ key: String = RealmRig.key) -> String {
         "Basic " + Base64.text(Array("\(id):\(key)".utf8))
     }

@@ -11,10 +11,6 @@ struct SquattingTests {
     private static let victim = "a247ce6a-4a56-4f69-ac0e-09fe4537d3ce"
     private static let own = ["a74ead24-d964-44aa-ae4e-b1114d22ffe6", "0f0c1c43-8f53-4fd7-a0a8-6f25a4a3b1f1"]
 
-    private func servers(_ bench: RealmRig) -> ZulipServers {
-        ZulipServers(TestRelay.instance, bench.relay.store, world: bench.relay.world)
-    }
-
     private func canPush(_ answer: TestAnswer) -> [String: Bool] {
         var found: [String: Bool] = [:]
         for (name, value) in answer.json["realms"]?.object?.members ?? [] {
@@ -70,7 +66,7 @@ struct SquattingTests {
         let taken = try await bench.register("ab12", timestamp: Self.now.seconds)
         let kept = try await bench.register("cd34", timestamp: Self.now.seconds, realm: Self.own[0])
         let squatter = try #require(UUIDText(RealmRig.server))
-        #expect(try await servers(bench).set(suspended: true, squatter) == .done)
+        #expect(try await bench.servers.set(suspended: true, squatter) == .done)
         #expect(await bench.signUp(Self.victim, host: "b.example.org").status == 200)
         let answer = await bench.reportRealms([RealmRig.realm], by: Self.victim)
         #expect(answer.status == 200)
@@ -79,9 +75,9 @@ struct SquattingTests {
             await bench.notify([taken], by: Self.victim).json["delete_token_ids"]?[0]?.string == taken.text)
         bench.relay.advance(by: .seconds(60))
         // Ends: each round removes what it counts.
-        while try await servers(bench).sweep() > 0 {}
+        while try await bench.servers.sweep() > 0 {}
         #expect(try await bench.relay.deviceRevisions().count == 1)
-        #expect(try await servers(bench).set(suspended: false, squatter) == .done)
+        #expect(try await bench.servers.set(suspended: false, squatter) == .done)
         try await bench.relay.running { _ in
             let sent = await bench.notify([kept], realm: Self.own[0])
             #expect(sent.json["apple_successfully_sent_count"]?.int64 == 1)

@@ -12,10 +12,6 @@ struct TakeOverTests {
     private static let second = "a247ce6a-4a56-4f69-ac0e-09fe4537d3ce"
     private static let third = "ffc7cc7c-fee5-4adf-9f44-780f9c2ed8c2"
 
-    private func servers(_ bench: RealmRig) -> ZulipServers {
-        ZulipServers(TestRelay.instance, bench.relay.store, world: bench.relay.world)
-    }
-
     private func deactivate(_ bench: RealmRig, _ id: String) async -> Int {
         await bench.relay.ask(
             "POST", ZulipPath.deactivate.rawValue, authorization: RealmRig.basic(id), body: Array("{}".utf8)
@@ -29,7 +25,7 @@ struct TakeOverTests {
 
     private func sweepAll(_ bench: RealmRig) async throws {
         // Ends: each round removes what it counts.
-        while try await servers(bench).sweep() > 0 {}
+        while try await bench.servers.sweep() > 0 {}
     }
 
     private func dead(_ answer: TestAnswer) -> [String] {
@@ -165,7 +161,7 @@ struct TakeOverTests {
                 _ = try await bench.register(token, timestamp: Self.now.seconds, by: Self.second)
             }
             let id = try #require(UUIDText(isOld ? RealmRig.server : Self.second))
-            let forgotten = try #require(try await servers(bench).forget(id))
+            let forgotten = try #require(try await bench.servers.forget(id))
             #expect(forgotten.servers == 1 && forgotten.devices == (isOld ? 1 : 2))
             #expect(forgotten.realms == (isOld ? 0 : 1))
             #expect(try await bench.relay.deviceRevisions().count == (isOld ? 2 : 1))

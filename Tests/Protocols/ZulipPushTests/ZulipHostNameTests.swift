@@ -19,10 +19,6 @@ struct ZulipHostNameTests {
         .allowList(["chat.example.org", "two.example.org"]), .invitation
     ]
 
-    private func servers(_ bench: RealmRig) -> ZulipServers {
-        ZulipServers(TestRelay.instance, bench.relay.store, world: bench.relay.world)
-    }
-
     private func id(_ text: String) throws -> UUIDText { try #require(UUIDText(text)) }
 
     @Test(
@@ -36,7 +32,7 @@ struct ZulipHostNameTests {
         ]
         var answers: [TestAnswer] = []
         for (id, host) in zip(Self.ids, hosts) {
-            _ = try await servers(bench).invite("chat.example.org")
+            _ = try await bench.servers.invite("chat.example.org")
             answers.append(await bench.signUp(id, host: host))
         }
         #expect(answers.map(\.status) == [200, 400, 400, 400, 400])
@@ -55,7 +51,7 @@ struct ZulipHostNameTests {
             let book = ZulipServers(TestRelay.instance, bench.relay.store, world: world)
             return try await book.invitations(after: 0, limit: 10).invitations.map(\.host)
         }
-        let book = servers(bench)
+        let book = bench.servers
         for host in ["one.example.org", "two.example.org", "three.example.org"] {
             let end = try await book.invite(host)
             #expect(end == Self.now + ZulipLimits.invitationLife)
@@ -117,10 +113,10 @@ struct ZulipHostNameTests {
     @Test("A holder whose record a newer version wrote has its name still", arguments: closed)
     func unreadable(_ admission: ZulipAdmission) async throws {
         let bench = try await RealmRig(now: Self.now, admission: admission)
-        _ = try await servers(bench).invite("chat.example.org")
+        _ = try await bench.servers.invite("chat.example.org")
         #expect(await bench.signUp(Self.ids[0], host: "chat.example.org").status == 200)
         try await bench.makeUnreadable(Self.ids[0])
-        _ = try await servers(bench).invite("chat.example.org")
+        _ = try await bench.servers.invite("chat.example.org")
         #expect(await bench.signUp(Self.ids[1], host: "chat.example.org:8443").status == 400)
     }
 
@@ -140,23 +136,23 @@ struct ZulipHostNameTests {
     func suspended() async throws {
         for admission in Self.closed + [.open] {
             let bench = try await RealmRig(now: Self.now, admission: admission)
-            let invite = { try await servers(bench).invite("chat.example.org") }
+            let invite = { try await bench.servers.invite("chat.example.org") }
             let first = admission == .open ? RealmRig.server : Self.ids[0]
             _ = try await invite()
             if admission != .open {
                 #expect(await bench.signUp(first, host: "chat.example.org").status == 200)
             }
-            #expect(try await servers(bench).set(suspended: true, id(first)) == .done)
+            #expect(try await bench.servers.set(suspended: true, id(first)) == .done)
             for host in ["chat.example.org:8443", "chat.example.org:0443", "chat.example.org"] {
                 _ = try await invite()
                 #expect(await bench.signUp(Self.ids[1], host: host).status == 400, "\(host)")
             }
             // Nor does another server of the operator's move there.
-            _ = try await servers(bench).invite("two.example.org")
+            _ = try await bench.servers.invite("two.example.org")
             #expect(await bench.signUp(Self.ids[2], host: "two.example.org").status == 200)
             _ = try await invite()
             #expect(await bench.signUp(Self.ids[2], host: "chat.example.org:8443").status == 400)
-            #expect(try await servers(bench).set(suspended: false, id(first)) == .done)
+            #expect(try await bench.servers.set(suspended: false, id(first)) == .done)
             #expect(await bench.signUp(first, host: "chat.example.org").status == 200)
         }
     }
@@ -166,7 +162,7 @@ struct ZulipHostNameTests {
         let bench = try await RealmRig(now: Self.now)
         #expect(await bench.signUp(Self.ids[0], host: "chat.example.org:8443").status == 200)
         #expect(await bench.signUp(Self.ids[1], host: "two.example.org:8443").status == 200)
-        let servers = servers(bench)
+        let servers = bench.servers
         let both = try await servers.holders(ofName: "chat.example.org")
         #expect(both == [try id(RealmRig.server), try id(Self.ids[0])])
         #expect(try await servers.holders(ofName: "chat.example.org:08443") == [id(Self.ids[0])])
@@ -190,13 +186,13 @@ struct ZulipHostNameTests {
 
     /// What the records say must fit together, whatever happens in whatever order.
     private func check(_ bench: RealmRig, _ admission: ZulipAdmission, _ said: String) async throws {
-        let (all, _) = try await servers(bench).page(after: 0, limit: 1_000)
+        let (all, _) = try await bench.servers.page(after: 0, limit: 1_000)
         var standing: [String: [ZulipServer]] = [:]
         for server in all.map(\.server) where server.standing != .deactivated {
             let host = try #require(ZulipHostname(Array(server.hostname.utf8)))
             #expect(host.text == server.hostname, "\(said)")
-            #expect(try await servers(bench).holder(of: host.text) == server.id, "\(said)")
-            #expect(try await servers(bench).holders(ofName: host.name).contains(server.id), "\(said)")
+            #expect(try await bench.servers.holder(of: host.text) == server.id, "\(said)")
+            #expect(try await bench.servers.holders(ofName: host.name).contains(server.id), "\(said)")
             standing[host.name, default: []].append(server)
         }
         if admission != .open { #expect(standing.values.allSatisfy { $0.count == 1 }, "\(said)") }
@@ -217,10 +213,10 @@ struct ZulipHostNameTests {
                 let host = name + one(of: ["", ":443", ":8443", ":08443", ":9"])
                 let said = "seed \(seed), step \(step)"
                 switch random.next() % 10 {
-                case 0: _ = try await servers(bench).set(suspended: true, id(text))
-                case 1: _ = try await servers(bench).set(suspended: false, id(text))
-                case 2: _ = try await servers(bench).forget(id(text))
-                case 3: _ = try await servers(bench).invite(name)
+                case 0: _ = try await bench.servers.set(suspended: true, id(text))
+                case 1: _ = try await bench.servers.set(suspended: false, id(text))
+                case 2: _ = try await bench.servers.forget(id(text))
+                case 3: _ = try await bench.servers.invite(name)
                 case 4:
                     _ = await bench.relay.ask(
                         "POST", ZulipPath.deactivate.rawValue, authorization: RealmRig.basic(text),
@@ -240,7 +236,7 @@ struct ZulipHostNameTests {
     }
 
     private func suspendedNames(_ bench: RealmRig) async throws -> Set<String> {
-        let (all, _) = try await servers(bench).page(after: 0, limit: 1_000)
+        let (all, _) = try await bench.servers.page(after: 0, limit: 1_000)
         return Set(
             all.map(\.server).filter { $0.standing == .suspended }.compactMap {
                 ZulipHostname(Array($0.hostname.utf8))?.name
