@@ -61,6 +61,11 @@ package final class VectorSet: Sendable {
         self.tallies = Mutex(tallies)
     }
 
+    /// Those of these sections that have no case.
+    package func lacks(_ sections: [String]) -> [String] {
+        sections.filter { section in !cases.contains { $0.section == section } }
+    }
+
     /// Runs one case. A case that is not firm may differ: that is printed, and it counts as passed.
     ///
     /// - Parameter body: how many of its rows hold.
