@@ -272,9 +272,7 @@ struct MarmotKitTests {
                 try MarmotDevice(setup, keeping: Secret(bytes[..<count]))
             }
         }
-        for place in bytes.indices {
-            var other = bytes
-            other[place] ^= 1
+        for other in bytes.withEachChanged() {
             #expect(throws: DeviceError(.malformedKept)) { try MarmotDevice(setup, keeping: Secret(other)) }
         }
     }

@@ -1,6 +1,7 @@
 import MarmotPush
 import Primitives
 import PushModel
+import PushTesting
 import Secp256k1Keys
 import Testing
 import WireFormats
@@ -25,9 +26,7 @@ struct MarmotSealingTests {
             #expect(opens(payload.reveal { Secret($0.prefix(count)) }) == .doesNotOpen)
         }
         let bytes = try payload.reveal { try Base64.decode($0) }
-        for index in bytes.indices {
-            var changed = bytes
-            changed[index] ^= 1
+        for changed in bytes.withEachChanged() {
             #expect(opens(Secret(Base64.encode(changed))) == .doesNotOpen)
         }
         #expect(opens(payload, Secret([UInt8](repeating: 8, count: 32))) == .doesNotOpen)

@@ -294,9 +294,7 @@ struct OriginKitTests {
                 try StatusOrigin(key: app.key.secret, keeping: Secret(bytes[..<count]))
             }
         }
-        for place in bytes.indices {
-            var other = bytes
-            other[place] ^= 1
+        for other in bytes.withEachChanged() {
             #expect(throws: DeviceError(.malformedKept)) {
                 try StatusOrigin(key: app.key.secret, keeping: Secret(other))
             }

@@ -1,4 +1,5 @@
 import PushModel
+import PushTesting
 import Secp256k1Keys
 import StatusPush
 import Testing
@@ -60,9 +61,7 @@ struct StatusBadInputTests {
         let whole = MetadataMessage.wrap(Secret("payload".utf8), .query, by: pair).reveal { Array($0) }
         let read = try MetadataMessage(reading: Secret(whole))
         #expect(read.signer == pair.point && read.type == .query)
-        for at in whole.indices {
-            var bytes = whole
-            bytes[at] ^= 0x40
+        for bytes in whole.withEachChanged(0x40) {
             guard let other = try? MetadataMessage(reading: Secret(bytes)) else { continue }
             #expect(!(other.messageID == read.messageID))
         }
@@ -92,9 +91,7 @@ struct StatusBadInputTests {
             broken(64, 1, 4), broken(64, 1, 27), broken(0, 32, 0), broken(32, 32, 0), broken(0, 32, 255)
         ]
         for body in bodies { #expect(throws: StatusError(.malformedPayload)) { try open(body) } }
-        for at in body.indices {
-            var changed = body
-            changed[at] ^= 1
+        for changed in body.withEachChanged() {
             guard let opened = try? open(changed), opened.data == Secret("text".utf8) else { continue }
             #expect(opened.signer != pair.point)
         }

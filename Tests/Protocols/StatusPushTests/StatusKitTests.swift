@@ -259,9 +259,7 @@ struct StatusKitTests {
                 try StatusDevice(setup, keeping: Secret(bytes[..<count]))
             }
         }
-        for place in bytes.indices {
-            var other = bytes
-            other[place] ^= 1
+        for other in bytes.withEachChanged() {
             #expect(throws: DeviceError(.malformedKept)) { try StatusDevice(setup, keeping: Secret(other)) }
         }
         // A digest over other rows makes them no device.

@@ -215,9 +215,7 @@ struct DeliveryTests {
         for length in whole.indices {
             #expect(dropped.contains(open(Secret(whole[..<length]), [phone])), "length \(length)")
         }
-        for place in whole.indices {
-            var bytes = whole
-            bytes[place] ^= 2
+        for (place, bytes) in whole.withEachChanged(2).enumerated() {
             #expect(dropped.contains(open(Secret(bytes), [phone])), "byte \(place)")
         }
     }

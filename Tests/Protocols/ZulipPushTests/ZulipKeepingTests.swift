@@ -47,9 +47,7 @@ struct ZulipKeepingTests {
     func damaged() throws {
         let kept = try full().device.encoded().reveal { Array($0) }
         for length in 0..<kept.count { expectMalformed(Secret(kept[..<length]), "length \(length)") }
-        for place in kept.indices {
-            var changed = kept
-            changed[place] ^= 1
+        for (place, changed) in kept.withEachChanged().enumerated() {
             expectMalformed(Secret(changed), "byte \(place)")
         }
         expectMalformed(Secret(kept + kept), "twice")

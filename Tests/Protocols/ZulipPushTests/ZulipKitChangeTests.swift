@@ -1,4 +1,5 @@
 import PushModel
+import PushTesting
 import SealbellKit
 import Testing
 import WireFormats
@@ -197,9 +198,7 @@ struct ZulipKitChangeTests {
                 try ZulipDevice(phone.login, keeping: Secret(bytes[..<length]))
             }
         }
-        for place in bytes.indices {
-            var other = bytes
-            other[place] ^= 0x20
+        for (place, other) in bytes.withEachChanged(0x20).enumerated() {
             #expect(throws: DeviceError(.malformedKept), "\(place)") {
                 try ZulipDevice(phone.login, keeping: Secret(other))
             }

@@ -172,9 +172,7 @@ struct ZulipSealingTests {
         #expect(!opens(text, other))
         for length in 0..<text.count { #expect(!opens(Array(text[..<length]), pair), "length \(length)") }
         let bytes = try Base64.decode(text)
-        for index in bytes.indices {
-            var changed = bytes
-            changed[index] ^= 1
+        for (index, changed) in bytes.withEachChanged().enumerated() {
             #expect(!opens(Base64.encode(changed), pair), "byte \(index)")
         }
         let long = Secret(
