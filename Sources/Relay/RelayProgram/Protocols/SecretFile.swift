@@ -54,6 +54,31 @@ extension WrittenSecretFile {
     }
 }
 
+/// One whose key has a public half, which goes into apps.
+protocol PublishedKeyFile: WrittenSecretFile {
+    /// A key that nobody has had.
+    static func generate(_ world: World) -> Value
+    /// The public half, as apps have it.
+    static func publicText(_ value: Value) -> String
+}
+
+extension PublishedKeyFile {
+    /// Makes a file that is not there yet.
+    ///
+    /// - Returns: the public half of its key.
+    /// - Throws: `CommandFailure` that names the file.
+    static func make(_ path: String, _ world: World) throws(CommandFailure) -> String {
+        let value = generate(world)
+        try writeSecret(path, text(value), replacing: false)
+        return publicText(value)
+    }
+
+    /// What a configuration names by `words`, and a sandbox makes once.
+    static func content(_ words: StaticString) -> FileContent {
+        content(words, inSandbox: .madeOnce) { [.publicKey(publicText($0))] }
+    }
+}
+
 // MARK: Keys of secp256k1
 
 /// Who makes key files.
@@ -63,7 +88,7 @@ protocol KeyMaker {
 }
 
 /// A private key as deployed servers take theirs: 64 hex digits, and a line break if need be.
-protocol Secp256k1KeyFile: WrittenSecretFile, KeyMaker
+protocol Secp256k1KeyFile: PublishedKeyFile, KeyMaker
 where Value == Secp256k1KeyPair, Fault == Secp256k1KeyFault<Self> {}
 
 enum Secp256k1KeyFault<Maker: KeyMaker>: String, SecretFileFault, Sendable, CaseIterable {
@@ -90,15 +115,12 @@ extension Secp256k1KeyFile {
     }
 
     static func text(_ pair: Secp256k1KeyPair) -> Secret { pair.secret.hexLine }
+    static func generate(_ world: World) -> Secp256k1KeyPair { .generate(world) }
 
     /// Makes a file that is not there yet, and says the public half of its key.
-    static func make(
-        _ file: String, json: Bool, _ shell: Shell, publicText: (Secp256k1KeyPair) -> String
-    ) throws -> Ending {
+    static func make(_ file: String, json: Bool, _ shell: Shell) throws -> Ending {
         let path = joinPath(shell.facts.workingDirectory, file)
-        let pair = Secp256k1KeyPair.generate(shell.world)
-        try writeSecret(path, text(pair), replacing: false)
-        let key = publicText(pair)
+        let key = try make(path, shell.world)
         shell.out(json ? try jsonText(["public_key": key, "file": path]) : key)
         return .done
     }

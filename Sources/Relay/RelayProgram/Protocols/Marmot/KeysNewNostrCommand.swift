@@ -1,6 +1,4 @@
 import ArgumentParser
-import PushModel
-import Secp256k1Keys
 
 /// `sealbell keys new nostr`: makes the key of a notification server, and says the public half.
 struct KeysNewNostrCommand: SealbellCommand {
@@ -19,6 +17,6 @@ struct KeysNewNostrCommand: SealbellCommand {
     var json = false
 
     func run(_ shell: Shell) async throws -> Ending {
-        try NostrKeyFile.make(file, json: json, shell, publicText: \.publicKey.hex)
+        try NostrKeyFile.make(file, json: json, shell)
     }
 }

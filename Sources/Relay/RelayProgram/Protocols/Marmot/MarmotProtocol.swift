@@ -1,5 +1,3 @@
-import Secp256k1Keys
-
 /// Marmot: push notification servers that listen at Nostr relays.
 enum MarmotProtocol: HostedProtocol {
     static let word = "marmot"
@@ -15,11 +13,7 @@ enum MarmotProtocol: HostedProtocol {
             SetupPart.Question(
                 key: "relays", words: "Inbox relays (wss://…), with commas between", form: .list)
         ],
-        keys: SetupPart.Keys(key: "key_file", name: "nostr.key") { path, world throws(CommandFailure) in
-            let pair = Secp256k1KeyPair.generate(world)
-            try writeSecret(path, NostrKeyFile.text(pair), replacing: false)
-            return pair.publicKey.hex
-        })
+        keys: SetupPart.Keys(key: "key_file", name: "nostr.key", make: NostrKeyFile.make))
 
     static func read(_ instance: InstanceReader) -> MarmotSettings? { instance.marmot() }
     static func host(

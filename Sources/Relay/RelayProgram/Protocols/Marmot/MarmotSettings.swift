@@ -73,12 +73,11 @@ extension InstanceConfiguration {
 enum NostrKeyFile: Secp256k1KeyFile {
     typealias Fault = Secp256k1KeyFault<Self>
     static let command = "nostr"
+    static func publicText(_ pair: Secp256k1KeyPair) -> String { pair.publicKey.hex }
 }
 
 extension FileContent {
-    static let nostrKey = NostrKeyFile.content("a Nostr key", inSandbox: .madeOnce) {
-        [.publicKey($0.publicKey.hex)]
-    }
+    static let nostrKey = NostrKeyFile.content("a Nostr key")
 }
 
 extension InstanceReader {

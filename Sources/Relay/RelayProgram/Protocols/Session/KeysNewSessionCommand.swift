@@ -1,7 +1,4 @@
 import ArgumentParser
-import Primitives
-import PushModel
-import WireFormats
 
 /// `sealbell keys new session`: makes the keys of a Session push server, and says the public halves.
 struct KeysNewSessionCommand: SealbellCommand {
@@ -31,7 +28,7 @@ struct KeysNewSessionCommand: SealbellCommand {
         if Set(paths).count < paths.count {
             throw CommandFailure(.usage, "The two keys need a file each.")
         }
-        let keys = try paths.map { try make($0, shell.world) }
+        let keys = try paths.map { try SessionKeyFile.make($0, shell.world) }
         guard json else {
             keys.forEach { shell.out($0) }
             return .done
@@ -40,12 +37,5 @@ struct KeysNewSessionCommand: SealbellCommand {
         if keys.count > 1 { (answer["core_public_key"], answer["core_file"]) = (keys[1], paths[1]) }
         shell.out(try jsonText(answer))
         return .done
-    }
-
-    /// - Returns: the public key in hexadecimal.
-    private func make(_ path: String, _ world: World) throws(CommandFailure) -> String {
-        let pair = X25519KeyPair.generate(world)
-        try writeSecret(path, SessionKeyFile.text(pair), replacing: false)
-        return Hex.encode(pair.publicKey)
     }
 }

@@ -4,7 +4,7 @@ import WireFormats
 
 /// A private key of X25519 in a file, as deployed push servers keep theirs: 64 hexadecimal digits and a line
 /// break if need be, or the 32 bytes themselves. We write digits.
-enum SessionKeyFile: WrittenSecretFile {
+enum SessionKeyFile: PublishedKeyFile {
     enum Fault: String, SecretFileFault, Sendable, CaseIterable {
         case wrongSize, notHex
 
@@ -33,6 +33,8 @@ enum SessionKeyFile: WrittenSecretFile {
 
     /// The file's text.
     static func text(_ pair: X25519KeyPair) -> Secret { pair.privateKey.hexLine }
+    static func generate(_ world: World) -> X25519KeyPair { .generate(world) }
+    static func publicText(_ pair: X25519KeyPair) -> String { Hex.encode(pair.publicKey) }
 
     // MARK: The core pair
 

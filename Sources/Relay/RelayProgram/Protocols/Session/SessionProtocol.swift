@@ -1,6 +1,4 @@
 import AdminIngress
-import Primitives
-import WireFormats
 
 /// Session: devices subscribe, and storage nodes tell the relay what came for them.
 enum SessionProtocol: HostedProtocol {
@@ -17,11 +15,7 @@ enum SessionProtocol: HostedProtocol {
             SetupPart.Question(
                 key: "oxend", words: "Where oxend listens", standard: "ipc:///var/lib/oxen/oxend.sock")
         ],
-        keys: SetupPart.Keys(key: "onion_key", name: "onion.key") { path, world throws(CommandFailure) in
-            let pair = X25519KeyPair.generate(world)
-            try writeSecret(path, SessionKeyFile.text(pair), replacing: false)
-            return Hex.encode(pair.publicKey)
-        },
+        keys: SetupPart.Keys(key: "onion_key", name: "onion.key", make: SessionKeyFile.make),
         next: [
             "Let oxend, synchronised, listen on this machine where the configuration has it "
                 + "(docs/guides/session.md).",

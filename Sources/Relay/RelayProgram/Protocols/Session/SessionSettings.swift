@@ -49,13 +49,9 @@ extension InstanceConfiguration {
 }
 
 extension FileContent {
-    static let onionKey = SessionKeyFile.content("an onion key", inSandbox: .madeOnce) {
-        [.publicKey(Hex.encode($0.publicKey))]
-    }
+    static let onionKey = SessionKeyFile.content("an onion key")
     /// Which the relay makes.
-    static let coreKey = SessionKeyFile.content("a core key", inSandbox: .madeOnce) {
-        [.publicKey(Hex.encode($0.publicKey))]
-    }
+    static let coreKey = SessionKeyFile.content("a core key")
 }
 
 extension SessionSettings: KeyMaking {

@@ -1,6 +1,4 @@
 import ArgumentParser
-import PushModel
-import Secp256k1Keys
 
 /// `sealbell keys new status`: makes the key of a push notification server, and says the public half.
 struct KeysNewStatusCommand: SealbellCommand {
@@ -19,6 +17,6 @@ struct KeysNewStatusCommand: SealbellCommand {
     var json = false
 
     func run(_ shell: Shell) async throws -> Ending {
-        try StatusKeyFile.make(file, json: json, shell) { StatusKeyFile.publicText($0.point) }
+        try StatusKeyFile.make(file, json: json, shell)
     }
 }

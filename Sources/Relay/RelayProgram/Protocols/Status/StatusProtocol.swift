@@ -1,5 +1,4 @@
 import AdminIngress
-import Secp256k1Keys
 
 /// Status: clients register, ask and send over a Waku node.
 enum StatusProtocol: HostedProtocol {
@@ -18,11 +17,7 @@ enum StatusProtocol: HostedProtocol {
                 key: "waku", words: "Where the Waku node answers", form: .member("url"),
                 standard: "http://127.0.0.1:8645")
         ],
-        keys: SetupPart.Keys(key: "key_file", name: "status.key") { path, world throws(CommandFailure) in
-            let pair = Secp256k1KeyPair.generate(world)
-            try writeSecret(path, StatusKeyFile.text(pair), replacing: false)
-            return StatusKeyFile.publicText(pair.point)
-        },
+        keys: SetupPart.Keys(key: "key_file", name: "status.key", make: StatusKeyFile.make),
         next: [
             "Run a Waku node, which this relay has for itself, where the configuration has it "
                 + "(docs/guides/status.md)."
