@@ -39,8 +39,7 @@ struct RehearsalPortTests {
         second.signal(SIGHUP)
         #expect(await second.says(#""event":"configuration reloaded""#), "\(second.text)")
         for program in [second, first] {
-            program.signal(SIGTERM)
-            #expect(await program.status() == 0)
+            await program.stop()
         }
     }
 

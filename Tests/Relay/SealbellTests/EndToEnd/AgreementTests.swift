@@ -135,8 +135,7 @@ struct AgreementTests {
             // `configuration fault`, or `not started` where the wiring found it.
             #expect(await program.says("\"level\":\"error\""))
         } else if await program.says("\"event\":\"started\"") {
-            program.signal(SIGTERM)
-            #expect(await program.status() == 0)
+            await program.stop()
         } else {
             Issue.record("serve does not start: \(program.text)")
         }
@@ -160,7 +159,6 @@ struct AgreementTests {
         chmod(path + "/bouncer.keys", 0o600)
         program.signal(SIGHUP)
         #expect(await program.says("configuration reloaded"))
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
+        await program.stop()
     }
 }

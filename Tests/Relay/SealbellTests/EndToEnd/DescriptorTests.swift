@@ -41,8 +41,7 @@ struct DescriptorTests {
         }
         #expect(!program.text.contains("descriptors"))
         for stranger in crowd { stranger.close() }
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
+        await program.stop()
     }
 
     @Test("What is kept for the rest is not the crowd's, and what is missing is said")

@@ -104,7 +104,6 @@ struct HeapTests {
             for stranger in strangers { stranger.close() }
             try await asked(for: "their memory given back") { try resident(program) < before + (24 << 20) }
         }
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
+        await program.stop()
     }
 }

@@ -52,8 +52,7 @@ struct LogTests {
         try writeFile(folder.path + "/sealbell.yaml", Array(text.utf8), replacing: true)
         program.signal(SIGHUP)
         #expect(await program.says("configuration reloaded"))
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
+        await program.stop()
         #expect(await says("\"event\":\"stopped\"", program))
         let lines = objects(program)
         func line(_ event: String) -> JSONValue? { lines.first { $0["event"]?.string == event } }
@@ -89,8 +88,7 @@ struct LogTests {
         let told = objects(second)
         #expect(told.last?["event"]?.string == "not started")
         #expect(told.last?["sentence"]?.string?.contains("another relay serves") == true)
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
+        await program.stop()
     }
 
     @Test("As text it is lines for a person")
@@ -101,8 +99,7 @@ struct LogTests {
         #expect(await program.says("started version=\(Release.version)"))
         #expect(
             program.text.contains("\nadmin: http://127.0.0.1:") || program.text.hasPrefix("admin: http://"))
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
+        await program.stop()
         #expect(await program.says("stopped version=\(Release.version)"))
     }
 }

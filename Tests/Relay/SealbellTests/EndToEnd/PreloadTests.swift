@@ -29,8 +29,7 @@ struct PreloadTests {
             ["serve", "--sandbox", "--config", "sealbell.yaml", "--state", "state"], in: folder.path,
             before: "export LD_PRELOAD=\(try #require(Allocators.installed.first));")
         #expect(await program.says(#""event":"started""#))
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
+        await program.stop()
         await program.silence()
         let told = program.text.split(separator: "\n").filter { $0.contains("freed memory is not wiped") }
         #expect(told.count == 1 && told.first?.contains(#""level":"warning""#) == true, "\(program.text)")

@@ -40,8 +40,7 @@ struct ProcessTests {
             #expect(try FileManager.default.destinationOfSymbolicLink(atPath: place) == "/dev/null")
         }
         #endif
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
+        await program.stop()
         #expect(try readFile(folder.path + "/state/lock", limitBytes: 4096).isEmpty)
     }
 
@@ -66,8 +65,7 @@ struct ProcessTests {
         // The second one has left the first one's file alone.
         #expect(try runFile(folder) == file)
 
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
+        await program.stop()
         #expect(try RunFile.find(state: folder.path + "/state") == .none)
         let third = try serve(folder)
         #expect(await third.says("\"event\":\"started\""))
@@ -119,8 +117,7 @@ struct ProcessTests {
         #expect(!cleared.contains("sealbell_alert{alert=\"reload_refused\",subject=\"\"} 1"))
         #expect(cleared.contains("sealbell_reloads_total{outcome=\"done\"} 1"))
         #expect(try runFile(folder).reload == RunFile.Reload(number: 3, faults: []))
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
+        await program.stop()
 
         let late = try Program(["reload", "--at", "state"], in: folder.path)
         #expect(await late.status() == 69)

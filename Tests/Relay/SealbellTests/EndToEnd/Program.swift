@@ -124,6 +124,12 @@ final class Program: Sendable {
 
     func signal(_ number: Int32) { kill(pid, number) }
 
+    /// Asks it to end, and expects that it ends well.
+    func stop(sourceLocation: SourceLocation = #_sourceLocation) async {
+        signal(SIGTERM)
+        #expect(await status() == 0, "\(text)", sourceLocation: sourceLocation)
+    }
+
     /// How it ended: its exit status, or less than 0 for a signal.
     func status(file: String = #fileID, line: Int = #line) async -> Int32? {
         await ended.until(for: "a program's end", file: file, line: line) { $0 != nil }

@@ -64,8 +64,7 @@ struct ServedProgram {
             program.signal(SIGKILL)
             throw error
         }
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
+        await program.stop()
         #expect(try RunFile.find(state: path + "/own") == .none)
     }
 

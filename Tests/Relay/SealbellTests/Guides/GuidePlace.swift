@@ -122,8 +122,7 @@ final class GuidePlace {
     /// Ends one that serves, as the system does.
     func stop(_ program: Program) async {
         serving.removeAll { $0 === program }
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0, "\(program.text)")
+        await program.stop()
     }
 
     /// Ends whatever still serves, and the place itself.

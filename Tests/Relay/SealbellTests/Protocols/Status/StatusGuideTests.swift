@@ -150,8 +150,7 @@ struct StatusGuideTests {
             program.signal(SIGTERM)
             throw error
         }
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
+        await program.stop()
     }
 
     /// Two members that the page has speak to one another, and what fills its gaps.
