@@ -101,7 +101,8 @@ struct InheritedSocketsTests {
         let sockets = [configured("admin"): [row.first]]
         try await RelayStage.running(text, spans: { $0.sockets = sockets }) { relay in
             #expect(relay.urls["admin"] == "http://127.0.0.1:\(row.ports[0])")
-            #expect(await Operator(relay).run("status").status == .done)
+            let asked = try await Operator(relay).run("status")
+            #expect(asked.status == .done, "\(asked.all)")
         }
     }
 
