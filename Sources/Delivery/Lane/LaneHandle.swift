@@ -41,8 +41,8 @@ protocol LaneTicking: AnyObject, Sendable {
     var needsTick: Bool { get }
 }
 
-/// What a lane is told about the store, and what it gives back. Called by the service's loops, the settler and
-/// ``Reclaim``.
+/// What a lane is told about the store, and what it gives back. Called by the service's loops, the settler
+/// and ``Reclaim``.
 protocol LaneCounting: AnyObject, Sendable {
     /// The store now holds one more push of this lane as parked.
     func landed(_ pushClass: PushClass, due: UnixTime)

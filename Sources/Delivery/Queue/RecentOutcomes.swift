@@ -2,17 +2,17 @@ import PushModel
 
 /// The last so many first outcomes, by push. A value.
 ///
-/// Every push enters one and takes the oldest out. Ids and outcomes stand in rings that are filled once, and a
-/// table finds their places there, two bytes a slot. A dictionary beside a ring has each id twice, and half of
-/// its slots are empty: two and a half times the memory.
+/// Every push enters one and takes the oldest out. Ids and outcomes stand in rings that are filled once, and
+/// a table finds their places there, two bytes a slot. A dictionary beside a ring has each id twice, and half
+/// of its slots are empty: two and a half times the memory.
 struct RecentOutcomes: Sendable {
     private let capacity: Int
     private var ids: [PushID] = []
     private var outcomes: [FirstOutcome] = []
     /// The oldest, once all places are taken.
     private var next = 0
-    /// One more than a place; 0: free. Searched from the slot of an id's hash up to a free one, of which there
-    /// are as many as taken ones at least.
+    /// One more than a place; 0: free. Searched from the slot of an id's hash up to a free one, of which
+    /// there are as many as taken ones at least.
     private var slots: [UInt16] = []
 
     /// - Parameter capacity: 65,534 at most.
@@ -73,7 +73,8 @@ struct RecentOutcomes: Sendable {
         slots[slot] = UInt16(truncatingIfNeeded: place + 1)
     }
 
-    /// What stands behind it moves up, as far as it may, so that every search still ends behind what it finds.
+    /// What stands behind it moves up, as far as it may, so that every search still ends behind what it
+    /// finds.
     private mutating func free(_ slot: Int) {
         let mask = slots.count - 1
         var hole = slot

@@ -52,8 +52,8 @@ package struct HTTP2Options: Sendable {
     /// How long everything must have been full before another connection is opened: a full loopback peer
     /// frees a stream within a millisecond, and a handshake costs more than that.
     package var growAfter: Duration = .milliseconds(25)
-    /// Between looks at a pool in which time alone changes nothing: it only bounds how long a wake-up could be
-    /// missed.
+    /// Between looks at a pool in which time alone changes nothing: it only bounds how long a wake-up could
+    /// be missed.
     package var restLook: Duration = .seconds(30)
     /// A connection that stood for so long without a good answer, and ends with nothing under way, was closed
     /// because it was idle and has not failed: peers do that after some ten seconds or more.

@@ -43,8 +43,8 @@ package struct LocalCall: Sendable {
 
     /// - Parameter url: a base URL as `run.json` has it: scheme, address, port.
     /// - Parameter authority: PEM; for https alone; `nil`: the system's.
-    /// - Parameter checksCertificate: `false` asks whoever answers, and is for calls alone that hold no secret
-    ///   and whose answer nobody gains by forging.
+    /// - Parameter checksCertificate: `false` asks whoever answers, and is for calls alone that hold no
+    ///   secret and whose answer nobody gains by forging.
     /// - Returns: `nil` when the URL has another form, or the authority is none.
     package init?(
         url: String, authority: [UInt8]? = nil, checksCertificate: Bool = true,

@@ -51,8 +51,8 @@ package struct SQLiteLimits: Sendable {
     /// How long a connection waits for another program's lock. Only an operator's tool has one.
     package static let busySeconds = 5
     /// KiB of page cache of each reading connection. It reads large calls, pages of records for commands, and
-    /// what nobody waits for; what it would keep stands in the writer's cache or in the system's. Thirty pages:
-    /// as many as the inner ones of forty thousand records.
+    /// what nobody waits for; what it would keep stands in the writer's cache or in the system's. Thirty
+    /// pages: as many as the inner ones of forty thousand records.
     package var cacheKiB = 128
     /// KiB of the writer's, which finds records too: the inner pages of their tree are 3 MiB for a million,
     /// and one that is not here costs a find one more read, from the system's cache of files. Leaves of more

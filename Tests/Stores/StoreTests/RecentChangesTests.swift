@@ -4,7 +4,7 @@ import Testing
 
 @testable import SQLiteStore
 
-@Suite("Registrations that were changed lately")
+@Suite("Registrations that were changed lately", .timeLimit(.minutes(30)))
 struct RecentChangesTests {
     private static let now = UnixTime(milliseconds: 1_800_000_000_000)
 

@@ -1,5 +1,5 @@
-/// A count with its noun, as a sentence has it: `1 push`, `3 pushes`. A verb may stand with the noun, where it
-/// follows the number too: `1 push is`, `3 pushes are`.
+/// A count with its noun, as a sentence has it: `1 push`, `3 pushes`. A verb may stand with the noun, where
+/// it follows the number too: `1 push is`, `3 pushes are`.
 ///
 /// - Parameters:
 ///   - one: the noun of one.

@@ -145,7 +145,7 @@ struct OriginsInviteCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "invite", abstract: "Admits one sign-up of a host name within 7 days.",
         discussion: """
-            An invitation is for the name, at whatever port: a Zulip server whose EXTERNAL_HOST has a port \
+            An invitation is for the name, at whatever port: a server that names itself with a port \
             signs up with it, and uses the invitation of its name.
             """)
 

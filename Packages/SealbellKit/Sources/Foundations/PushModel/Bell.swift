@@ -10,8 +10,8 @@ package final class Bell: Sendable {
 
     /// A task that sleeps for the waiting loop.
     ///
-    /// Safety: it is cancelled under the bell's lock, and the task takes itself out under the same lock before
-    /// it ends. Cancelling is what other tasks may do with an `UnsafeCurrentTask`.
+    /// Safety: it is cancelled under the bell's lock, and the task takes itself out under the same lock
+    /// before it ends. Cancelling is what other tasks may do with an `UnsafeCurrentTask`.
     private struct Sleeper: @unchecked Sendable {
         let task: UnsafeCurrentTask
     }
@@ -48,8 +48,8 @@ package final class Bell: Sendable {
 
     /// Returns when rung, at that moment at the latest, or when the task is cancelled.
     ///
-    /// Whoever rings has ended the sleep when ``ring()`` returns, so that a clock which a test moves no longer
-    /// counts it.
+    /// Whoever rings has ended the sleep when ``ring()`` returns, so that a clock which a test moves no
+    /// longer counts it.
     package func wait(until end: ContinuousClock.Instant, in world: World) async {
         // A task of its own, which can be cancelled alone.
         await withTaskGroup(of: Void.self) { group in

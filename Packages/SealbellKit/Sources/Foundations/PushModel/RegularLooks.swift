@@ -3,9 +3,9 @@ import Synchronization
 /// When a loop looks that has deadlines to watch: regularly while there are any, and seldom while there are
 /// none (decision 0145).
 ///
-/// Whoever brings something to look at changes it under its own lock first and calls ``wake()`` then. The loop
-/// announces its rest before it asks whether there is anything, under the same lock. So either the loop finds
-/// what has come, or it is woken.
+/// Whoever brings something to look at changes it under its own lock first and calls ``wake()`` then. The
+/// loop announces its rest before it asks whether there is anything, under the same lock. So either the loop
+/// finds what has come, or it is woken.
 package final class RegularLooks: Sendable {
     private struct State {
         var isResting = false

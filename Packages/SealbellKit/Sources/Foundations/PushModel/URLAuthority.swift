@@ -1,6 +1,6 @@
-/// Host and port of a URL in the one form that is taken here, so that no two parsers can read two hosts out of
-/// it: a DNS name of letters, digits, hyphens and dots, a dotted IPv4 address, or IPv6 in brackets, and perhaps
-/// `:port` behind it. No credentials.
+/// Host and port of a URL in the one form that is taken here, so that no two parsers can read two hosts out
+/// of it: a DNS name of letters, digits, hyphens and dots, a dotted IPv4 address, or IPv6 in brackets, and
+/// perhaps `:port` behind it. No credentials.
 package struct URLAuthority: Sendable {
     /// Lower case, without brackets.
     package let host: String

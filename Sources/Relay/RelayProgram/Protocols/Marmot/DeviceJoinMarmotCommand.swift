@@ -86,7 +86,7 @@ struct DeviceJoinMarmotCommand: SealbellCommand {
         if let file = try SandboxFacts.find(option: sandbox, shell) {
             if relay == nil { relay = try SandboxFacts.url("sandbox-nostr", file, option: "--relay") }
             if key == nil {
-                let text = try SandboxFacts.key(of: MarmotProtocol.word, file, option: "--server")
+                let text = try SandboxFacts.key(of: "marmot", file, option: "--server")
                 key = XOnlyKey(hex: text)
             }
         }

@@ -157,7 +157,7 @@ struct DeviceSubscribeCommand: SealbellCommand {
         if let file = try SandboxFacts.find(option: sandbox, shell) {
             if server == nil { server = try SandboxFacts.url("public", file, option: "--server") }
             if onionKey == nil {
-                onionKey = try SandboxFacts.key(of: SessionProtocol.word, file, option: "--onion-key")
+                onionKey = try SandboxFacts.key(of: "session", file, option: "--onion-key")
             }
         }
         guard PlayedPhone.isThere(path) else {

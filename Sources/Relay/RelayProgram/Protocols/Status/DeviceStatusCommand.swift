@@ -149,7 +149,7 @@ struct DeviceRegisterStatusCommand: SealbellCommand {
         if let file = try SandboxFacts.find(option: sandbox, shell) {
             if node == nil { node = try SandboxFacts.url("sandbox-waku-client", file, option: "--node") }
             if points.isEmpty {
-                let key = try SandboxFacts.key(of: StatusProtocol.word, file, option: "--server")
+                let key = try SandboxFacts.key(of: "status", file, option: "--server")
                 points = StatusKeyFile.point(key).map { [$0] } ?? []
             }
             if named != .fcm, topic == nil { topic = try SandboxFacts.bundle(file, option: "--topic") }
