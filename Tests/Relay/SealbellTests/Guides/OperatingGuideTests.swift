@@ -37,6 +37,7 @@ extension GuideCommandTests {
     private static var questions: [GuideRehearsal.Step] {
         [
             begin, doctor,
+            .run("sealbell status --check", says: "The relay serves: "),
             .run("sealbell status", says: "Owed: nothing."),
             .run("sealbell config check"),
             .shown(#"{"ready":true,"checks""#) { rehearsal, text in
