@@ -37,7 +37,7 @@ package struct Shell: Sendable {
     /// This process: results to standard output, the rest to standard error.
     static func live(_ hosting: Hosting, _ facts: ProcessFacts) -> Shell {
         var shell = Shell(
-            hosting: hosting, facts: facts, world: .streaming(),
+            hosting: hosting, facts: facts, world: .streaming().sleepingOnLoops(),
             out: { line in
                 // A reader that has gone away (a closed pipe) wants no more lines.
                 try? writeAll(STDOUT_FILENO, Array((line + "\n").utf8))
