@@ -93,12 +93,12 @@ extension SQLiteWriter {
         return memory.revision
     }
 
-    func purge(before: UnixTime, limit: Int, _ db: Database) throws -> Int {
+    func purge(before: UnixTime, limit: Int, now: UnixTime, _ db: Database) throws -> Int {
         var find = try SQL(db, "SELECT slot, key, address FROM records WHERE expires_at < ? LIMIT ?")
         find.bind(before)
         find.bind(limit)
         let gone = try remove(find, db)
-        for case (let key, let address?) in gone.rows { recentChanges.noteLapsed(key, address) }
+        for case (let key, let address?) in gone.rows { recentChanges.noteLapsed(key, address, at: now) }
         return gone.count
     }
 

@@ -43,7 +43,8 @@ extension SQLiteStore: StoredRecords {
     }
 
     package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
-        try await queue.submit(.bulk) { try $0.purge(before: before, limit: limit, $1) }
+        let now = world.now()
+        return try await queue.submit(.bulk) { try $0.purge(before: before, limit: limit, now: now, $1) }
     }
 
     package func tally(_ owners: [Digest16], weighing: Bool) async throws(StoreError) -> [RecordTally] {

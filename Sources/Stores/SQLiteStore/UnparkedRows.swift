@@ -119,7 +119,10 @@ struct RecentChanges {
 
     /// A registration has been removed because its time had passed. That ends no push that was made from it,
     /// but another registration of its key would.
-    mutating func noteLapsed(_ key: Digest16, _ address: Digest16) { put(key, address) }
+    mutating func noteLapsed(_ key: Digest16, _ address: Digest16, at now: UnixTime) {
+        turn(now)
+        put(key, address)
+    }
 
     private mutating func put(_ key: Digest16, _ address: Digest16?) {
         if lately.count < Self.most || lately[key.low] != nil {

@@ -50,10 +50,20 @@ struct RecentChangesTests {
         var changes = RecentChanges()
         // Something else has changed.
         changes.note([ChangedRegistration(key: Self.digest(2))], at: Self.now)
-        changes.noteLapsed(Self.digest(1), Self.digest(7))
+        changes.noteLapsed(Self.digest(1), Self.digest(7), at: Self.now)
         #expect(!Self.mayHaveEnded(&changes, 1, at: 7))
         changes.note([Self.new(1, at: 8)], at: Self.now)
         #expect(Self.mayHaveEnded(&changes, 1, at: 7) && !Self.mayHaveEnded(&changes, 1, at: 8))
+    }
+
+    @Test("One that lapsed after a time without changes is remembered as long as any", arguments: [0, 600])
+    func lapsedLate(_ quiet: Int64) {
+        var changes = RecentChanges()
+        changes.note([ChangedRegistration(key: Self.digest(2))], at: Self.now)
+        let then = Self.now + .seconds(quiet)
+        changes.noteLapsed(Self.digest(1), Self.digest(7), at: then)
+        changes.note([Self.new(1, at: 8)], at: then)
+        #expect(Self.mayHaveEnded(&changes, 1, at: 7, after: .seconds(quiet + 119)))
     }
 
     @Test("When more have changed than are remembered, every push is looked at")

@@ -155,8 +155,9 @@ enum SandboxFacts {
     static func bundle(_ file: RunFile, option: String) throws(CommandFailure) -> String {
         let bundles = Set(file.apps.values.flatMap(\.self))
         guard bundles.count == 1, let bundle = bundles.first else {
-            let found = counted(bundles.count, "bundle id")
-            throw CommandFailure(.usage, "The sandbox has \(found): give \(option).")
+            let found = counted(bundles.count, "app id")
+            let choice = bundles.isEmpty ? "" : " with one of " + bundles.sorted().listed("or")
+            throw CommandFailure(.usage, "The sandbox has \(found): give \(option)\(choice).")
         }
         return bundle
     }

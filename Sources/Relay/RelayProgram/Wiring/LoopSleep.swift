@@ -6,9 +6,9 @@ import Synchronization
 extension World {
     /// The same world, in which a task that runs on an event loop sleeps short spans by that loop's timers.
     ///
-    /// By the language's own, each sleep costs seven switches: the thread of its timers wakes, wakes a thread of
-    /// its pool, and that one wakes the loop; and the next sleep wakes the first again. By the loop's timer it
-    /// costs one (decision 0145).
+    /// By the language's own, each sleep costs seven switches: the thread of its timers wakes, wakes a thread
+    /// of its pool, and that one wakes the loop; and the next sleep wakes the first again. By the loop's
+    /// timer it costs one (decision 0145).
     ///
     /// A loop's timer does not count while the machine is suspended. So a span longer than ``longestOnLoop``
     /// goes by the language's, and a shorter one may be late by as much, once, behind a suspension.

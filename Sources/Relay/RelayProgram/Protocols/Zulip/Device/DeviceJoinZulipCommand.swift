@@ -151,10 +151,12 @@ struct DeviceJoinZulipCommand: SealbellCommand {
         var played = PlayedZulip(
             service, token: shell.world.inventToken(isApple: service == .apns), appID: nil,
             bouncerKey: bouncerKey ?? "", HeldFile(place.path(shell)))
-        if bouncerKey == nil, let file { played.bouncerKey = try SandboxFacts.bouncerKey(file) }
+        if bouncerKey == nil, let file {
+            played.bouncerKey = try SandboxFacts.key(of: "zulip", file, option: "--bouncer-key")
+        }
         if service == .apns, appID == nil {
             guard let file else { throw CommandFailure(.usage, "With apns, give --app-id too.") }
-            played.appID = try SandboxFacts.bundle(file)
+            played.appID = try SandboxFacts.bundle(file, option: "--app-id")
         }
         try change(&played, shell)
         return played
