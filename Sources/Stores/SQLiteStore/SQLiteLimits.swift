@@ -56,9 +56,9 @@ package struct SQLiteLimits: Sendable {
     package var cacheKiB = 128
     /// KiB of the writer's, which finds records too: the inner pages of their tree are 3 MiB for a million,
     /// and one that is not here costs a find one more read, from the system's cache of files. Leaves of more
-    /// than some thousand records are never all here. 6 MiB save 0.3 reads a push and nothing that a
-    /// clock shows.
-    package var writerCacheKiB = 4_096
+    /// than some thousand records are never all here. Each MiB more saves 0.1 reads a push, and nothing that
+    /// a clock shows.
+    package var writerCacheKiB = 5_120
     /// Origins that one claim takes turns over: two steps in the index for each, so some 5 ms. More wait for
     /// the next claim, which begins behind them.
     package var originsPerClaim = 512
