@@ -19,16 +19,22 @@ final class LaneSenders: Sendable {
         /// Two megabytes, and never more than were under way at once: a commit brings hundreds of pushes,
         /// and their answers come together too.
         var staying = StayingTasks(limit: 512)
+        var lookedAt: ContinuousClock.Instant?
         /// Tasks since the beginning.
         var made = 0
     }
+
+    /// Between two looks at the tasks that stay. Groups are written to every few seconds, and push services
+    /// take as long to answer when they are busy: tasks that ended between two bursts would be made anew for
+    /// each. They hold 6 KB each, and are held no longer than twice this.
+    private static let lookEvery = Duration.seconds(5)
 
     private let state = Mutex(State())
 
     /// Tasks that stay, and tasks that were ever made.
     var tasks: (parked: Int, made: Int) { state.withLock { ($0.staying.count, $0.made) } }
 
-    /// Whether no task stays or sends, and none has for two looks.
+    /// Whether no task stays or sends, and none may after two more looks.
     var isAtRest: Bool { state.withLock { $0.given.isEmpty && $0.staying.isAtRest } }
 
     /// Gives a push to a task that stays.
@@ -56,9 +62,15 @@ final class LaneSenders: Sendable {
         for worker in state.withLock({ $0.staying.close() }) { worker.resume(returning: false) }
     }
 
-    /// Ends tasks that have stayed in vain (``StayingTasks/look()``).
-    func endUnneeded() {
-        for worker in state.withLock({ $0.staying.look() }) { worker.resume(returning: false) }
+    /// Ends tasks that have stayed in vain (``StayingTasks/look()``), if the last look was long enough ago.
+    /// To be called at each tick.
+    func endUnneeded(at instant: ContinuousClock.Instant) {
+        let ended = state.withLock { state -> [StayingTasks.Waiting] in
+            if let last = state.lookedAt, instant - last < Self.lookEvery { return [] }
+            state.lookedAt = instant
+            return state.staying.look()
+        }
+        for worker in ended { worker.resume(returning: false) }
     }
 
     // MARK: The tasks

@@ -14,7 +14,7 @@ extension Lane {
             return ((inMemory: state.inMemory, parked: state.parked, isStopping: state.isStopping), actions)
         }
         meter.backlog(inMemory: after.inMemory, parked: after.parked)
-        senders.endUnneeded()
+        senders.endUnneeded(at: moment.instant)
         if after.isStopping { drained.ring() }
     }
 

@@ -43,6 +43,7 @@ private final class Stage: Sendable {
     /// Waits for what is to be sent, and for the end.
     private let bell = Mutex<CheckedContinuation<Void, Never>?>(nil)
     private let isClosed = Mutex(false)
+    private let instant = Mutex(ContinuousClock.now)
 
     init() {
         Task(executorPreference: executor) {
@@ -97,8 +98,13 @@ private final class Stage: Sendable {
         await executor.run()
     }
 
-    func look() async -> Int {
-        senders.endUnneeded()
+    /// - Parameter span: since the last one.
+    func look(after span: Duration = .seconds(5)) async -> Int {
+        senders.endUnneeded(
+            at: instant.withLock { instant in
+                instant += span
+                return instant
+            })
         await executor.run()
         return senders.tasks.parked
     }
@@ -143,6 +149,31 @@ struct LaneSendersTests {
         #expect(await stage.look() == 0)
         #expect(!stage.senders.isAtRest, "a push is under way for as long as it takes")
         await stage.end(5..<6)
+        await stage.close()
+    }
+
+    @Test("Tasks stay from one burst to the next, for five seconds at least")
+    func bursts() async throws {
+        let stage = Stage()
+        #expect(await stage.look() == 0)
+        for burst in 0..<3 {
+            let numbers = burst * 10..<(burst + 1) * 10
+            await stage.send(numbers)
+            await stage.end(numbers)
+            for _ in 0..<40 { #expect(await stage.look(after: .milliseconds(100)) == 10) }
+        }
+        #expect(stage.senders.tasks == (parked: 10, made: 10))
+        await stage.close()
+        #expect(stage.hasEnded)
+    }
+
+    @Test("Some pushes, too few at once for tasks to stay, keep nothing from its rest")
+    func few() async throws {
+        let stage = Stage()
+        await stage.send(0..<3)
+        #expect(!stage.senders.isAtRest)
+        await stage.end(0..<3)
+        #expect(stage.senders.isAtRest)
         await stage.close()
     }
 

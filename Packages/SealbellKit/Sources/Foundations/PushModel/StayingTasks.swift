@@ -29,8 +29,8 @@ package struct StayingTasks: Sendable {
     package init(limit: Int) { self.limit = limit }
 
     package var count: Int { parked.count }
-    /// Whether looks change nothing any more, until work comes.
-    package var isAtRest: Bool { busy == 0 && parked.isEmpty && most == (0, 0) }
+    /// Whether looks change nothing any more, until work comes: for too few at once no task stays anyhow.
+    package var isAtRest: Bool { busy == 0 && parked.isEmpty && max(most.now, most.before) < Self.leastBusy }
 
     private var mayStay: Int { isClosed || max(most.now, most.before) < Self.leastBusy ? 0 : limit }
 
