@@ -123,8 +123,8 @@ void sealbell_heap_bound(void) {
     if (whose() != OURS) return;
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
     mallopt(M_TRIM_THRESHOLD, 8 << 20);
-    // glibc would make eight for each processor. What one keeps free is of no use to the others' threads, and most
-    // blocks come from lists that each thread has for itself, so threads hardly meet.
+    // glibc would make eight for each processor, and what one keeps free is of no use to the others' threads. Threads
+    // wait for each other there when their own lists are full: the unit lets these be longer (decision 0054).
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     mallopt(M_ARENA_MAX, processors < 2 ? 2 : processors > 64 ? 64 : (int)processors);
 }
