@@ -106,7 +106,7 @@ let foundations: [Target] = [
     kit("Foundations/SealbellKit", ["PushModel", "Primitives", "WireFormats"]),
     kit("Foundations/RSAKeys", ["PushModel", "WireFormats", crypto, cryptoExtras]),
     library("Foundations/AtRest", ["PushModel", "Primitives"]),
-    library("Foundations/EventLoops", ["PushModel", nioCore]),
+    library("Foundations/EventLoops", ["PushModel", "CWiping", nioCore]),
     library("Foundations/MessageSockets", ["PushModel", "CZeroMQ"]),
     library("Foundations/Dialling", ["PushModel", "CWiping", "CResolver", nioCore, nioPosix]),
     library(
