@@ -106,7 +106,8 @@ let foundations: [Target] = [
     kit("Foundations/SealbellKit", ["PushModel", "Primitives", "WireFormats"]),
     kit("Foundations/RSAKeys", ["PushModel", "WireFormats", crypto, cryptoExtras]),
     library("Foundations/AtRest", ["PushModel", "Primitives"]),
-    library("Foundations/EventLoops", ["PushModel", "CWiping", nioCore]),
+    library("Foundations/EventLoops", ["PushModel", nioCore]),
+    library("Foundations/WorkPool", ["CWiping"]),
     library("Foundations/MessageSockets", ["PushModel", "CZeroMQ"]),
     library("Foundations/Dialling", ["PushModel", "CWiping", "CResolver", nioCore, nioPosix]),
     library(
@@ -151,7 +152,7 @@ let rooms: [Target] = [
         [
             "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "SealbellKit", crypto, cryptoExtras
         ]),
-    library("Delivery", ["PushModel", lifecycle, metrics]),
+    library("Delivery", ["PushModel", "WorkPool", lifecycle, metrics]),
     library(
         "Services/HTTP2Client",
         [
@@ -254,8 +255,8 @@ let application: [Target] = [
             "PushModel", "SealbellKit", "Primitives", "Secp256k1Keys", "WireFormats", "AtRest", "ZulipPush",
             "Delivery", "Dialling", "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore",
             "PostgresStore", "HTTPIngress",
-            "AdminIngress", "Simulators", "EventLoops", "CBuild", "CWiping", "MarmotPush", "MarmotPublishing",
-            "NostrIngress", "WebSocket",
+            "AdminIngress", "Simulators", "EventLoops", "WorkPool", "CBuild", "CWiping", "MarmotPush",
+            "MarmotPublishing", "NostrIngress", "WebSocket",
             "NextcloudPush", "RSAKeys", "SessionPush", "SwarmIngress", "StatusPush", "WakuIngress",
             "OriginServer", "Uplink", lifecycle, signals, arguments, logging, metrics, yams, nioCore,
             nioPosix, nioTLS, nioSSL
@@ -286,7 +287,7 @@ let suites: [Target] = [
         "DeliveryTests",
         [
             "PushModel", "PushTesting", "Delivery", "MemoryStore", "SQLiteStore", "PostgresStore", "AtRest",
-            "Bench", "Uplink", "SealbellKit", lifecycle
+            "Bench", "Uplink", "SealbellKit", "WorkPool", lifecycle
         ]),
     tests(
         "Services/HTTP2ClientTests",

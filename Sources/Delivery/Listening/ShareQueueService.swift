@@ -1,4 +1,5 @@
 import ServiceLifecycle
+import WorkPool
 
 extension ShareQueue {
     /// Runs an ingress: `read` puts items in, and beside it workers take them out. When `read` returns, what
@@ -19,7 +20,7 @@ extension ShareQueue {
             await withTaskCancellationHandler {
                 await withDiscardingTaskGroup { group in
                     for _ in 0..<workers {
-                        group.addTask(executorPreference: globalConcurrentExecutor, priority: .utility) {
+                        group.addTask(executorPreference: PoolExecutor.shared, priority: .utility) {
                             while let item = await self.take() { await take(item) }
                         }
                     }

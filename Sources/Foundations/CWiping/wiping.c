@@ -38,6 +38,11 @@ __attribute__((noinline)) void sealbell_wipe_stack(void) {
     wipe(room, sizeof room);
 }
 
+__attribute__((noinline)) void sealbell_wipe_stack_of_job(void) {
+    char room[32 * 1024];
+    wipe(room, sizeof room);
+}
+
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define SEALBELL_SANITIZED 1

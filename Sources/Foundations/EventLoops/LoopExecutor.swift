@@ -1,4 +1,3 @@
-import CWiping
 package import NIOCore
 import Synchronization
 
@@ -17,17 +16,12 @@ package final class LoopExecutor: TaskExecutor {
         var spare: [UnownedJob] = []
         /// A turn on the loop is ordered or under way.
         var hasTurn = false
-        /// A wiping of the loop's stack is ordered.
-        var hasWiping = false
     }
 
     private let state = Mutex(State())
 
     /// Jobs of one turn whose room is kept, two lists of 16 KiB at most: more of them are a burst.
     private static let keptRoom = 1_024
-
-    /// How long what jobs have left on the loop's stack stays there, at the most.
-    private static let wipesAfter = TimeAmount.milliseconds(500)
 
     package init(_ loop: any EventLoop) { self.loop = loop }
 
@@ -52,20 +46,11 @@ package final class LoopExecutor: TaskExecutor {
         let executor = asUnownedTaskExecutor()
         for job in batch { job.runSynchronously(on: executor) }
         batch.removeAll(keepingCapacity: batch.count <= Self.keptRoom)
-        let (isMore, isUnwiped) = state.withLock { state in
+        let isMore = state.withLock { state in
             swap(&batch, &state.spare)
             state.hasTurn = !state.jobs.isEmpty
-            defer { state.hasWiping = true }
-            return (state.hasTurn, !state.hasWiping)
+            return state.hasTurn
         }
-        if isUnwiped { loop.scheduleTask(in: Self.wipesAfter) { self.wipe() } }
         if isMore { loop.execute { self.turn() } }
-    }
-
-    /// Wipes what jobs have left below: what a function had in a register of 64 bytes, a whole key, is saved
-    /// on the stack, and a loop that has nothing to do goes that deep no more (decision 0008).
-    private func wipe() {
-        state.withLock { $0.hasWiping = false }
-        sealbell_wipe_stack()
     }
 }

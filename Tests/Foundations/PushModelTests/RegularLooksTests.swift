@@ -186,6 +186,7 @@ struct BellTests {
         await bell.wait(until: world.instant() + .seconds(1), in: world)
         async let waited: Void = bell.wait(until: world.instant() + .seconds(1), in: world)
         await clock.sleepers(atLeast: 1)
+        #expect(clock.untilNext == .seconds(1))
         clock.advance(by: .seconds(1))
         await waited
         // A ring behind the end is for the next wait.

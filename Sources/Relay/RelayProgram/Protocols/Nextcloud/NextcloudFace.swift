@@ -3,6 +3,7 @@ import HTTPIngress
 import NextcloudPush
 import NIOCore
 import PushModel
+import WorkPool
 
 /// The Nextcloud relay behind HTTP: bytes in, answer out. It stands below `/<instance>`, below
 /// `/<instance>/<app>`, and perhaps at the root (docs/configuration.md).
@@ -58,7 +59,7 @@ struct NextcloudFace: HTTPFace {
     func respond(to inbound: HTTPInbound) async -> HTTPOutbound {
         guard inbound.tag == Tag.endpoint else { return Self.nothing }
         guard inbound.body.readableBytes > Self.bytesOnLoop else { return await answer(inbound) }
-        return await withTaskExecutorPreference(globalConcurrentExecutor) { await answer(inbound) }
+        return await withTaskExecutorPreference(PoolExecutor.shared) { await answer(inbound) }
     }
 
     private func answer(_ inbound: HTTPInbound) async -> HTTPOutbound {

@@ -3,6 +3,7 @@ import HTTPIngress
 import NIOCore
 import PushModel
 import SessionPush
+import WorkPool
 
 /// The Session relay behind HTTP: subscriptions, in the clear or inside onion requests. Every outcome of the
 /// two calls is 200 with JSON (docs/conformance/session.md).
@@ -49,7 +50,7 @@ struct SessionFace: HTTPFace {
         guard inbound.body.readableBytes > Self.bytesOnLoop else {
             return await answer(inbound, at: endpoint)
         }
-        return await withTaskExecutorPreference(globalConcurrentExecutor) {
+        return await withTaskExecutorPreference(PoolExecutor.shared) {
             await answer(inbound, at: endpoint)
         }
     }
